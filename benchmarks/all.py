@@ -104,7 +104,8 @@ def main() -> None:
             spaced(said) if "|---|" in said else f"```\n{said}\n```"
         )  # a table is Markdown already
         found[title] = (
-            f"## {title} (tokensieve {__version__})\n\n`python benchmarks/{command}`, {seconds:,.0f} s\n\n{said}"
+            f"## {title} (tokensieve {__version__})\n\n`python benchmarks/{command}`, "
+            f"{seconds:,.0f} s\n\n{said}"
         )
         ordered = [title for title, _ in JOBS.values() if title in found]
         text = "\n".join(["# Benchmarks\n", *(f"{found[title]}\n" for title in ordered)])

@@ -184,7 +184,8 @@ def dates(_rng: np.random.Generator, _: Sequence[str]) -> Mark:
 
 
 def second_vocabulary(rng: np.random.Generator, _: Sequence[str]) -> Mark:
-    """Two to four words of a small vocabulary at random places, as a second source brings its own."""
+    """Two to four words of a small vocabulary at random places, as a second source brings its
+    own."""
     vocabulary = drawn(rng, WORDS, 8)
 
     def change(text: str, r: np.random.Generator) -> str:
@@ -239,24 +240,30 @@ REPORTING: dict[str, Kind] = {
         "word", lambda r, _: fixed(drawn(r, WORDS)[0], put_anywhere), exceptions=True
     ),
     "a phrase in several classes": Kind(
-        "phrase", lambda r, _: fixed(" ".join(drawn(r, WORDS, 2)), put_anywhere), several_classes=True
+        "phrase",
+        lambda r, _: fixed(" ".join(drawn(r, WORDS, 2)), put_anywhere),
+        several_classes=True,
     ),
     "a code anywhere": Kind("code", mixed_code),
     "a telephone number": Kind("code", telephone),
     "one of four names": Kind("family", name_in_slot),
     "dates": Kind("family", dates),
     "all in capitals": Kind(
-        "form", form(lambda t, _: t.upper(), "⟨ALL CAPS⟩", "⟨no capitals⟩", "⟨nothing but capitals⟩")
+        "form",
+        form(lambda t, _: t.upper(), "⟨ALL CAPS⟩", "⟨no capitals⟩", "⟨nothing but capitals⟩"),
     ),
     "curly quotes, several classes": Kind(
         "form",
         form(
             lambda t, _: f"“{t}”",
-            "⟨starts with a quote⟩", "⟨ends with a quote⟩", '⟨"quotes"⟩', "⟨curly quotes⟩",
+            "⟨starts with a quote⟩",
+            "⟨ends with a quote⟩",
+            '⟨"quotes"⟩',
+            "⟨curly quotes⟩",
         ),
         several_classes=True,
     ),
-}  # fmt: skip
+}
 KINDS = CHOOSING | REPORTING
 
 

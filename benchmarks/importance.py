@@ -2,19 +2,24 @@
 
 ours, captum and shap, seconds and agreement, on one model.
 
-    python benchmarks/importance.py [--seconds 60] [--documents 2000] [--methods NAME ...] [--out FILE]
+    python benchmarks/importance.py [--seconds 60] [--documents 2000] [--methods NAME ...] [--out
+    FILE]
 
 The model is `AttentionClassifier()` trained on words of all 25,000 training reviews of IMDB, and
 the question what each token type does to its answers on test reviews: a mean over the reviews that
 contain it.
 
     ours            `effects`, from texts: contribution and deletion in one pass
-    answer-again    brute force: every type of every review deleted from the text, the text answered again
+    answer-again    brute force: every type of every review deleted from the text, the text answered
+                    again
     ablation        captum's FeatureAblation, one feature a type, so that it measures deletion too
-    gradients       captum's IntegratedGradients in the embeddings, 50 steps, from zero (its LayerIntegratedGradients gives the
+    gradients       captum's IntegratedGradients in the embeddings, 50 steps, from zero (its
+                    LayerIntegratedGradients gives the
                     same numbers, more slowly)
-    partition       shap's text explainer at its default of 500 evaluations, masking the model's own words
-    linear          shap's LinearExplainer of TF-IDF + logistic regression on the same tokens: another model, for reference
+    partition       shap's text explainer at its default of 500 evaluations, masking the model's own
+                    words
+    linear          shap's LinearExplainer of TF-IDF + logistic regression on the same tokens:
+                    another model, for reference
 
 captum has the model as a torch module: an embedding of width two that holds (u, w), a softmax over
 token positions, the sum; its answers are compared with ours first. captum starts from token ids,
@@ -81,8 +86,8 @@ class Problem:
 
 
 def answer_again(problem: Problem) -> Attributions:
-    """The model's answer to each text less that to the text without the type, for every known type in
-    it.
+    """The model's answer to each text less that to the text without the type, for every known type
+    in it.
     """
     for k, text in enumerate(problem.texts):
         places: dict[int, list[tuple[int, int]]] = {}
@@ -224,7 +229,8 @@ def check_answers(problem: Problem, module: Any) -> None:
 
 
 def partition(problem: Problem) -> Attributions:
-    """shap's Owen values over its own tree of neighbouring words, summed over the places of a type."""
+    """shap's Owen values over its own tree of neighbouring words, summed over the places of a
+    type."""
     import shap
 
     known, splitter = problem.known, problem.vocabulary.tokenizer
@@ -360,8 +366,15 @@ def report(folder: Path, measured: dict[str, dict[str, float]]) -> dict[str, Any
             float(np.abs(means[name] - truth).max()) if name in ("deletion", "ablation") else None
         )
         label = labels[name] if name in labels else METHODS[name][0]
-        rows.append({"method": label, "documents": m["documents"], "per_second": speed, "projected": REVIEWS / speed}
-                    | {"memory": m["memory"], "spearman": rho, "top": same, "difference": difference})  # fmt: skip
+        rows.append(
+            {
+                "method": label,
+                "documents": m["documents"],
+                "per_second": speed,
+                "projected": REVIEWS / speed,
+            }
+            | {"memory": m["memory"], "spearman": rho, "top": same, "difference": difference}
+        )
     return {
         "common": common,
         "types": int(kept.sum()),
@@ -372,19 +385,21 @@ def report(folder: Path, measured: dict[str, dict[str, float]]) -> dict[str, Any
 
 def show(result: dict[str, Any]) -> None:
     print(
-        "| method | reviews | a second | 25,000 reviews | memory | Spearman | of the top 100 | largest difference |\n"
-        "|---|---|---|---|---|---|---|---|"
+        "| method | reviews | a second | 25,000 reviews | memory | Spearman | of the top 100 | "
+        "largest difference |\n|---|---|---|---|---|---|---|---|"
     )
     for row in result["rows"]:
         exact = "" if row["difference"] is None else f"{row['difference']:.0e}"
         print(
-            f"| {row['method']} | {row['documents']:,} | {row['per_second']:,.1f} | {row['projected']:,.1f} s | "
-            f"{row['memory']:.2f} GB | {row['spearman']:.3f} | {row['top']} | {exact} |"
+            f"| {row['method']} | {row['documents']:,} | {row['per_second']:,.1f} | "
+            f"{row['projected']:,.1f} s | {row['memory']:.2f} GB | {row['spearman']:.3f} | "
+            f"{row['top']} | {exact} |"
         )
     print(
-        f"\nAgreement with every text answered again: {result['types']:,} types in at least {FLOOR} of the first "
-        f"{result['common']:,} test reviews. `effects` gives both of its measures in one pass; from counts instead of texts "
-        f"it takes {result['from_counts']:.2f} s for all 25,000."
+        f"\nAgreement with every text answered again: {result['types']:,} types in at least "
+        f"{FLOOR} of the first {result['common']:,} test reviews. `effects` gives both of its "
+        f"measures in one pass; from counts instead of texts it takes {result['from_counts']:.2f} "
+        "s for all 25,000."
     )
 
 

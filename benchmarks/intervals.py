@@ -2,7 +2,8 @@
 
 Simulated documents whose truth is known by construction.
 
-    python benchmarks/intervals.py [--corpora 40] [--seed 0]            (about two minutes on one core)
+    python benchmarks/intervals.py [--corpora 40] [--seed 0]            (about two minutes on one
+                                                                        core)
 
 **Coverage.** A corpus has class sizes 1:1 or 1:20 and documents of 80 tokens each, of log-normal
 lengths (5 to some hundreds), or of such lengths three times as long in one class. Each type has a
@@ -164,8 +165,8 @@ def coverage(
     rng: np.random.Generator,
     types: int = TYPES,
 ) -> dict[tuple[str, str], np.ndarray]:
-    """("old" or "new", statistic) → intervals that hold the truth and all intervals, by stratum, shape
-    (strata, 2).
+    """("old" or "new", statistic) → intervals that hold the truth and all intervals, by stratum,
+    shape (strata, 2).
     """
     hits = {key: np.zeros((len(STRATA), 2)) for key in product(("old", "new"), STATISTICS)}
     for fixed in (True, False):
@@ -190,7 +191,8 @@ def show_coverage(corpora: int, seed: int) -> None:
         f"{a}" if a == b else f"{a} or more" if b > 10**6 else f"{a} to {b}" for a, b in STRATA
     ]
     print(
-        "Coverage in %, version 0.1 → now (lowest and highest of six settings now), by documents that contain the type:\n"
+        "Coverage in %, version 0.1 → now (lowest and highest of six settings now), by documents "
+        "that contain the type:\n"
     )
     print(f"| | documents | {' | '.join(heads)} |\n|---|---|{'---|' * len(heads)}")
     for sizes in SIZES:
@@ -211,8 +213,8 @@ def show_coverage(corpora: int, seed: int) -> None:
 
 
 def monroe(inside: np.ndarray, outside: np.ndarray, prior: float = 500.0) -> np.ndarray:
-    """p of the z-score of the log-odds ratio, Dirichlet prior in proportion to the corpus (Monroe et
-    al. 2008, eqs. 15–22).
+    """p of the z-score of the log-odds ratio, Dirichlet prior in proportion to the corpus (Monroe
+    et al. 2008, eqs. 15–22).
     """
     alpha = prior * (inside + outside) / (inside + outside).sum()
     sides = [(x + alpha, x.sum() + prior) for x in (inside, outside)]
@@ -243,7 +245,8 @@ def gardner(inside: np.ndarray, outside: np.ndarray, share: float) -> np.ndarray
 def shuffled(
     sizes: tuple[int, int], burst: float, runs: int, rng: np.random.Generator
 ) -> dict[str, tuple[float, float]]:
-    """Method → share of runs with any q < 0.05, and share of types with one; labels mean nothing."""
+    """Method → share of runs with any q < 0.05, and share of types with one; labels mean
+    nothing."""
     zipf = 1 / np.arange(3, 1203)
     labels, any_, types = np.repeat([0, 1], sizes), {}, {}
     for _ in range(runs):
@@ -275,12 +278,13 @@ def show_discoveries(runs: int, seed: int) -> None:
     results = [shuffled(sizes, burst, runs, rng) for sizes, burst in settings]
     heads = [f"{a:,} + {b:,}, {'bursty' if burst else 'independent'}" for (a, b), burst in settings]
     print(
-        f"\nShuffled labels: % of {runs} runs with any q < 0.05 (and % of all types):\n\n| | {' | '.join(heads)} |\n"
-        f"|---|{'---|' * len(heads)}"
+        f"\nShuffled labels: % of {runs} runs with any q < 0.05 (and % of all types):\n\n| | "
+        f"{' | '.join(heads)} |\n|---|{'---|' * len(heads)}"
     )
     for name in results[0]:
         print(
-            f"| {name} | {' | '.join(f'{100 * r[name][0]:.0f} ({100 * r[name][1]:.1f})' for r in results)} |"
+            f"| {name} | "
+            f"{' | '.join(f'{100 * r[name][0]:.0f} ({100 * r[name][1]:.1f})' for r in results)} |"
         )
 
 
@@ -301,14 +305,20 @@ def show_units(seed: int) -> None:
     for run in range(5):
         labels = np.random.default_rng([seed, run]).integers(0, 2, units.max() + 1)[units]
         counts = Counts(matrix, labels, ("0", "1"), vocabulary.tokens)
-        found.append([int((q(counts) < 0.05).sum()) for q in (
-            lambda c: token_importance(c).q_value[:, 1], lambda c: token_importance(c.merge_groups(units)[0]).q_value[:, 1]
-        )])  # fmt: skip
+        found.append(
+            [
+                int((q(counts) < 0.05).sum())
+                for q in (
+                    lambda c: token_importance(c).q_value[:, 1],
+                    lambda c: token_importance(c.merge_groups(units)[0]).q_value[:, 1],
+                )
+            ]
+        )
     alone, together = zip(*found, strict=True)
     print(
-        f"\nA random label per prompt, {len(units):,} answers to {units.max() + 1:,} prompts, {matrix.shape[1]:,} types: "
-        f"{min(alone):,} to {max(alone):,} types with q < 0.05 where answers are the units, "
-        f"{min(together)} to {max(together)} where prompts are."
+        f"\nA random label per prompt, {len(units):,} answers to {units.max() + 1:,} prompts, "
+        f"{matrix.shape[1]:,} types: {min(alone):,} to {max(alone):,} types with q < 0.05 where "
+        f"answers are the units, {min(together)} to {max(together)} where prompts are."
     )
 
 

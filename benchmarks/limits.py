@@ -1,11 +1,13 @@
-"""How many samples of real text `verify` decides, on seeds that nobody tuned on; results as JSON with version, machine and command.
+"""How many samples of real text `verify` decides, on seeds that nobody tuned on; results as JSON
+with version, machine and command.
 
     python benchmarks/limits.py imdb --documents 600 --seeds 100-119 --out limits-imdb-600.json
 
-Every sample is drawn by `sample(n, shuffle=True, seed=…)` from the file, words in at least 20 documents (hypotheses of SNLI: 5),
-d = 512, random start of seed 0. The prediction begins about four units of log t before the end of the computed flow and is
-compared with it: the distance is that of the computed flow to the predicted path, relative to ‖p‖. Times are CPU seconds of
-flow and limit, and so is the limit on them: wall time would measure what else the machine does.
+Every sample is drawn by `sample(n, shuffle=True, seed=…)` from the file, words in at least 20
+documents (hypotheses of SNLI: 5), d = 512, random start of seed 0. The prediction begins about four
+units of log t before the end of the computed flow and is compared with it: the distance is that of
+the computed flow to the predicted path, relative to ‖p‖. Times are CPU seconds of flow and limit,
+and so is the limit on them: wall time would measure what else the machine does.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ def sample(source: str, documents: int, seed: int, folder: Path) -> Counts:
 def run(
     source: str, documents: int, seed: int, seconds: float, folder: Path, states: Path | None
 ) -> dict[str, object]:
-    """One sample as a row; its flow goes on from where an earlier, interrupted run left it in the folder of states."""
+    """One sample as a row; its flow goes on from where an earlier, interrupted run left it in the
+    folder of states."""
     counts, earlier, state = sample(source, documents, seed, folder), 0.0, None
     if states is not None:
         state = states / f"{source}-{documents}-{seed}.safetensors"

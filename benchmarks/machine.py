@@ -18,7 +18,8 @@ from pathlib import Path
 
 import tokensieve
 
-# of programs that are timed: byte code is kept, as an installation has it, also where the environment says not to write any
+# of programs that are timed: byte code is kept, as an installation has it, also where the
+# environment says not to write any
 BYTE_CODE = {
     "PYTHONDONTWRITEBYTECODE": "",
     "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "tokensieve-byte-code"),
@@ -46,8 +47,8 @@ def described(*packages: str) -> str:
 
 
 def store(name: str, figures: object, machine: str) -> Path:
-    """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions and
-    how busy it was.
+    """Keep a benchmark's figures in results/NAME.json, with the command, the machine, the versions
+    and how busy it was.
     """
     path = Path(__file__).resolve().parent / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
@@ -76,8 +77,8 @@ def processor() -> str:
 
 
 def memory(field: str) -> float:
-    """VmHWM (peak), VmRSS (now) or RssAnon (now, without mapped files) of this process, GB; NaN where
-    it is unknown.
+    """VmHWM (peak), VmRSS (now) or RssAnon (now, without mapped files) of this process, GB; NaN
+    where it is unknown.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

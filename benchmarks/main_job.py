@@ -1,8 +1,11 @@
 """The figures of the main job, ours and what a user would pick instead, side by side in one run.
 
-    python benchmarks/main_job.py tokens     reading text into counts, against scikit-learn's CountVectorizer
-    python benchmarks/main_job.py rules      accuracy with the word rule of 0.2 and with that of 0.3, on the same documents
-    python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams: seconds, peak memory, page size
+    python benchmarks/main_job.py tokens     reading text into counts, against scikit-learn's
+                                             CountVectorizer
+    python benchmarks/main_job.py rules      accuracy with the word rule of 0.2 and with that of
+                                             0.3, on the same documents
+    python benchmarks/main_job.py audit      `tokensieve audit` of all of IMDB with bigrams:
+                                             seconds, peak memory, page size
 
 Data: see machine.py. Every figure is measured when it is printed; runs of the two sides alternate,
 and medians are shown.
@@ -114,7 +117,8 @@ def rules(runs: int) -> None:
 
     old = WordTokenizer(pattern=OLD_WORD, html="keep")  # HTML was text like any other
     print(
-        "| data | validation 0.2 | 0.3 | test 0.2 | 0.3 | difference (95% interval) |\n|---|---|---|---|---|---|",
+        "| data | validation 0.2 | 0.3 | test 0.2 | 0.3 | difference (95% interval) "
+        "|\n|---|---|---|---|---|---|",
         flush=True,
     )
     for name, n, train, test in datasets():
@@ -167,7 +171,8 @@ def whole_audit(runs: int) -> None:
         summary = json.loads((out / "summary.json").read_text())
         page = (out / "report.html").stat().st_size / 1e6
     print(
-        f"{seconds:.1f} s, peak memory {peak:.2f} GB, page {page:.2f} MB, test accuracy {summary['test_accuracy']:.4f}"
+        f"{seconds:.1f} s, peak memory {peak:.2f} GB, page {page:.2f} MB, test accuracy "
+        f"{summary['test_accuracy']:.4f}"
     )
     print("seconds: " + ", ".join(f"{name} {s:.1f}" for name, s in summary["seconds"].items()))
 

@@ -27,7 +27,9 @@ FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimation
 ACTS = {
     "hover": """i => {
       const map = document.getElementById("map-over"), box = map.getBoundingClientRect();
-      const at = { clientX: box.x + box.width * (0.25 + 0.025 * i), clientY: box.y + box.height * (0.6 - 0.01 * i), bubbles: true };
+      const clientX = box.x + box.width * (0.25 + 0.025 * i);
+      const clientY = box.y + box.height * (0.6 - 0.01 * i);
+      const at = { clientX, clientY, bubbles: true };
       map.dispatchEvent(new PointerEvent("pointermove", at));
     }""",
     "class": """i => {
@@ -38,7 +40,8 @@ ACTS = {
     "typing": """i => {
       const box = document.getElementById("box-text");
       const words = ["good", "bad", "the", "film", "not"];
-      if (i === 0) box.value = Array.from({ length: 2000 }, (_, k) => words[k % 6] ?? "w" + k).join(" ");
+      const word = (_, k) => words[k % 6] ?? "w" + k;
+      if (i === 0) box.value = Array.from({ length: 2000 }, word).join(" ");
       box.value += i % 7 ? "a" : " ";
       box.dispatchEvent(new Event("input", { bubbles: true }));
     }""",
@@ -52,7 +55,8 @@ ACTS = {
 
 
 def works(page: Page, act: str) -> list[float]:
-    """Milliseconds of the page's own work for each of TIMES acts; one before them is not counted."""
+    """Milliseconds of the page's own work for each of TIMES acts; one before them is not
+    counted."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
 
@@ -105,7 +109,8 @@ def main() -> None:
             cells = [f"{statistics.median(one):.1f} ({max(one):.1f})" for one in times.values()]
             ready = statistics.median(seconds for _, seconds in pages)
             print(
-                f"| {folder.name} | {path.stat().st_size / 1e6:.2f} | {ready:.2f} | {' | '.join(cells)} |",
+                f"| {folder.name} | {path.stat().st_size / 1e6:.2f} | {ready:.2f} | "
+                f"{' | '.join(cells)} |",
                 flush=True,
             )
             over += [

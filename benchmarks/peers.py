@@ -1,7 +1,8 @@
 """What users would pick instead, beside ours: text classifiers, auditors, max-margin solvers.
 
 
-    python benchmarks/peers.py classify [--data imdb|tweets|yelp|yelp5] [--ngrams 1 2 3] [--runs 3] [--methods NAME …]
+    python benchmarks/peers.py classify [--data imdb|tweets|yelp|yelp5] [--ngrams 1 2 3] [--runs 3]
+    [--methods NAME …]
                                         [--stored-settings] [--name peers-classify]
     python benchmarks/peers.py audit [--runs 3]
     python benchmarks/peers.py margin [--seconds 120]
@@ -220,7 +221,10 @@ def vowpal(
         )
         test.write_text("".join(f"| {line}\n" for line in _words(unseen)), encoding="utf-8")
         lap("features")
-        how = f"-d {train} -c -k --passes {passes} --holdout_off -b {bits} --l2 {l2} --loss_function logistic"
+        how = (
+            f"-d {train} -c -k --passes {passes} --holdout_off -b {bits} --l2 {l2} --loss_function "
+            "logistic"
+        )
         Workspace(f"{how}{several}{grams} -f {folder}/model --quiet").finish()
         lap("training")
         Workspace(f"-i {folder}/model -t -d {test} -p {out} --quiet").finish()
@@ -255,7 +259,8 @@ METHODS: dict[str, Callable[..., list[Any]]] = {
 
 
 def choose(task: str, n: int, method: str) -> dict[str, Any]:
-    """The setting of best accuracy on a seeded tenth of the training documents, and that accuracy."""
+    """The setting of best accuracy on a seeded tenth of the training documents, and that
+    accuracy."""
     train, _ = load(task)
     order = np.random.default_rng(0).permutation(len(train))
     held, rest = train[order[: len(train) // 10]], train[order[len(train) // 10 :]]
@@ -346,8 +351,8 @@ def child(what: str, task: str, n: int, method: str, **more: Any) -> dict[str, A
 
 
 def classify(options: argparse.Namespace) -> None:
-    """A row for each data set, length of n-grams and method, and what the rows say of ours beside the
-    best of the others.
+    """A row for each data set, length of n-grams and method, and what the rows say of ours beside
+    the best of the others.
     """
     lacking = {word for word, module in PEERS.items() if find_spec(module) is None}
     methods = [m for m in options.methods if m.split()[0].rstrip(",") not in lacking]
@@ -355,7 +360,8 @@ def classify(options: argparse.Namespace) -> None:
     if lacking:
         print(f"not installed and left out: {', '.join(sorted(lacking))}\n")
     print(
-        f"| data | words | method | setting | validation | test accuracy | seconds | {' | '.join(STAGES)} | GB |"
+        "| data | words | method | setting | validation | test accuracy | seconds | "
+        f"{' | '.join(STAGES)} | GB |"
     )
     print("|---|---|---|---|---|---|---|" + "---|" * (len(STAGES) + 1), flush=True)
     kept, verdicts, known = [], [], dict[tuple[str, int, str], dict[str, Any]]()
@@ -393,8 +399,9 @@ def _row(
     setting = ", ".join(f"{k} {v:g}" for k, v in chosen["setting"].items()) or "–"
     stages = " | ".join(middle(stage, 1) for stage in STAGES)
     return (
-        f"| {TASKS[task]} | 1…{n} | {method} | {setting} | {chosen['score']:.4f} | {middle('accuracy', 4, True)} | "
-        f"{middle('seconds', 1, True)} | {stages} | {max(run['gigabytes'] for run in runs):.2f} |"
+        f"| {TASKS[task]} | 1…{n} | {method} | {setting} | {chosen['score']:.4f} | "
+        f"{middle('accuracy', 4, True)} | {middle('seconds', 1, True)} | {stages} | "
+        f"{max(run['gigabytes'] for run in runs):.2f} |"
     )
 
 
@@ -419,8 +426,9 @@ def _verdict(task: str, n: int, runs: dict[str, list[dict[str, float]]]) -> str:
     )
     times = ", ".join(f"{m} {s / seconds[OURS]:.1f}" for m, s in seconds.items() if m != OURS)
     return (
-        f"- {TASKS[task]}, 1…{n} words: ours at defaults {mine:.4f}; the best of the others is {best}, {accuracy[best]:.4f} "
-        f"({interval.low:.4f} … {interval.high:.4f}): {said}. Times our seconds: {times}."
+        f"- {TASKS[task]}, 1…{n} words: ours at defaults {mine:.4f}; the best of the others is "
+        f"{best}, {accuracy[best]:.4f} ({interval.low:.4f} … {interval.high:.4f}): {said}. Times "
+        f"our seconds: {times}."
     )
 
 
@@ -481,7 +489,8 @@ def audit(options: argparse.Namespace) -> None:
         seconds = [one["seconds"] for one in of]
         span = f"{statistics.median(seconds):.1f} ({min(seconds):.1f} … {max(seconds):.1f})"
         print(
-            f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | {max(one['gigabytes'] for one in of):.2f} |"
+            f"| {name} | {of[0]['what']} | {of[0]['found']:,} | {span} | "
+            f"{max(one['gigabytes'] for one in of):.2f} |"
         )
     store("peers-audit", runs, described("cleanlab", "scikit-learn"))
 
@@ -536,8 +545,8 @@ def margin(options: argparse.Namespace) -> None:
             else np.nan
         )
         print(
-            f"| {n:,} | {counts.n_types:,} | {len(pairs):,} | {mine:.2f} s ({found.status}) | {theirs:.2f} s ({answer.status}) | "
-            f"{theirs / mine:.0f} | {apart:.1e} |",
+            f"| {n:,} | {counts.n_types:,} | {len(pairs):,} | {mine:.2f} s ({found.status}) | "
+            f"{theirs:.2f} s ({answer.status}) | {theirs / mine:.0f} | {apart:.1e} |",
             flush=True,
         )
         if not solved or theirs > options.seconds:

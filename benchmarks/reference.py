@@ -33,8 +33,8 @@ from machine import DATA
 IMDB = [str(DATA / "imdb_train.parquet"), "--test", str(DATA / "imdb_test.parquet")]
 SNLI = [str(DATA / "snli_train.parquet"), "--test", str(DATA / "snli_test.parquet")]
 
-# Each run is a list of commands; OUT is the folder whose files are compared. Inputs that a run needs
-# are written to the same folder first (`write_inputs`).
+# Each run is a list of commands; OUT is the folder whose files are compared. Inputs that a run
+# needs are written to the same folder first (`write_inputs`).
 RUNS: dict[str, list[list[str]]] = {
     "imdb": [["audit", *IMDB, "--ngrams", "2", "--out", "OUT"]],
     "snli": [["audit", *SNLI, "--text", "premise", "--text", "hypothesis", "--out", "OUT"]],

@@ -2,7 +2,9 @@
 
 seconds of what users run, side by side, and a failure where something became slower.
 
-    python benchmarks/release.py [--base REF] [--runs 3] [--only NAME …] [--most 1.15] [--name release]      (or: make bench)
+    python benchmarks/release.py [--base REF] [--runs 3] [--only NAME …] [--most 1.15]
+
+(or: make bench; --name NAME for another file)
 
 The release is checked out into a temporary folder; the same Python runs both, in turns, each
 command in a process of its own after one that is not counted (it compiles). The ratio is that of

@@ -1,15 +1,24 @@
 """Size: how time and memory grow, and how fast documents are answered.
 
-    python benchmarks/scale.py growth --most 6    importance of 10³ … 10^6 generated documents of 100 tokens, and the exponent
-    python benchmarks/scale.py types --most 6     the same of 300,000 documents (--documents) while |S| grows from 10³ to 10^6
-    python benchmarks/scale.py text --most 5      `tokensieve train` of 10^5 documents as raw text: in memory, and with --stream
-                                                  from JSONL, CSV and Parquet; whether all results are the same to the byte
-    python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most 1.25 GB of own memory (--cap)
-    python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies in files and in memory
-    python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents (--documents) and a tenth of them by two
-                                                  workers of 2 GB (--memory), and with --stream (unless --no-stream); seconds by
-                                                  stage, memory of the client and the workers
-    python benchmarks/scale.py predict            documents per second: Python, the two-number table alone
+    python benchmarks/scale.py growth --most 6    importance of 10³ … 10^6 generated documents of
+                                                  100 tokens, and the exponent
+    python benchmarks/scale.py types --most 6     the same of 300,000 documents (--documents) while
+                                                  |S| grows from 10³ to 10^6
+    python benchmarks/scale.py text --most 5      `tokensieve train` of 10^5 documents as raw text:
+                                                  in memory, and with --stream
+                                                  from JSONL, CSV and Parquet; whether all results
+                                                  are the same to the byte
+    python benchmarks/scale.py larger             `train --stream` of a file of 1.5 GB with at most
+                                                  1.25 GB of own memory (--cap)
+    python benchmarks/scale.py spill              bigrams of 500,000 documents: document frequencies
+                                                  in files and in memory
+    python benchmarks/scale.py audits             `tokensieve audit` of 300,000 documents
+                                                  (--documents) and a tenth of them by two
+                                                  workers of 2 GB (--memory), and with --stream
+                                                  (unless --no-stream); seconds by stage, memory of
+                                                  the client and the workers
+    python benchmarks/scale.py predict            documents per second: Python, the two-number table
+                                                  alone
 
 Every figure is measured when it is printed, in a process of its own except for `predict`. Peak
 memory is that of the process: "own" without the pages of files that the system holds for it and
@@ -50,9 +59,9 @@ REQUIRED = {"seconds": 600.0, "gigabytes": 4.0, "exponent": 1.05}
 
 
 class Generated(Chunks):
-    """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of two
-    classes; made batch by batch from the seed whenever they are read, which has taken `seconds` so
-    far.
+    """Documents of 100 tokens from a Zipf-like vocabulary, a tenth of whose types lean to one of
+    two classes; made batch by batch from the seed whenever they are read, which has taken `seconds`
+    so far.
     """
 
     def __init__(self, documents: int, types: int = TYPES, seed: int = 0) -> None:
@@ -259,7 +268,8 @@ def train_text(path: str, streamed: bool, cap: float = math.inf) -> dict[str, An
 def text(options: argparse.Namespace) -> None:
     """Raw text from a file to a model, in memory and streamed, from every kind of file."""
     print(
-        "| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy | the same bytes |"
+        "| documents | file, GB | | seconds | own memory, GB | peak, GB | test accuracy | the same "
+        "bytes |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for power in range(4, options.most + 1):
@@ -284,7 +294,8 @@ def text(options: argparse.Namespace) -> None:
                 name = f"{'--stream' if streamed else 'in memory'}, {kind[1:]}"
                 same = "yes" if r["digest"] == first else "NO"
                 print(
-                    f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | {same} |",
+                    f"| 10^{power} | {file.stat().st_size / 1e9:.2f} | {name} | {numbers} | "
+                    f"{same} |",
                     flush=True,
                 )
 
@@ -322,8 +333,8 @@ def audit_text(path: str, where: list[str]) -> dict[str, Any]:
 
 
 def audits(options: argparse.Namespace) -> None:
-    """Audits of generated text by workers of limited memory on this machine, beside one process that
-    streams (results/scale-audits.json).
+    """Audits of generated text by workers of limited memory on this machine, beside one process
+    that streams (results/scale-audits.json).
     """
     most, rows = options.documents or 300_000, list[dict[str, Any]]()
     for documents in (most // 10, most)[not options.tenth :]:
@@ -361,10 +372,10 @@ def audits(options: argparse.Namespace) -> None:
                     f"{stage} {s:.0f}" for stage, s in r["seconds"].items() if s >= 0.5
                 )
                 print(
-                    f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy {r['accuracy']:.4f}, findings "
-                    f"{r['findings']}; CPU seconds {r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers, which used "
-                    f"{r.get('peak', 0):.2f} GB at most\n"
-                    f"    seconds: {stages}",
+                    f"  {name}: {r['total']:.0f} s, {r['own']:.2f} GB of its own, test accuracy "
+                    f"{r['accuracy']:.4f}, findings {r['findings']}; CPU seconds "
+                    f"{r['processor']:.0f} here, {r.get('workers', 0):.0f} in workers, which "
+                    f"used {r.get('peak', 0):.2f} GB at most\n    seconds: {stages}",
                     flush=True,
                 )
                 print(store("scale-audits" + options.name, rows, described("polars", "dask")))
@@ -422,13 +433,14 @@ def larger(options: argparse.Namespace) -> None:
             raise SystemExit("the file must be larger than the cap: give more --documents")
         r = _in_process("train_text", path=str(path), streamed=True, cap=options.cap)
     print(
-        f"trained in {r['seconds']:.1f} s with {r['own']:.2f} GB of its own; test accuracy {r['accuracy']:.4f}"
+        f"trained in {r['seconds']:.1f} s with {r['own']:.2f} GB of its own; test accuracy "
+        f"{r['accuracy']:.4f}"
     )
 
 
 def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
-    """Words and bigrams in at least three documents, where up to `rows` document frequencies wait in
-    memory.
+    """Words and bigrams in at least three documents, where up to `rows` document frequencies wait
+    in memory.
     """
     spill_files.ROWS, spill, spills = rows, spill_files.Frequencies._spilled, []
 
@@ -443,22 +455,31 @@ def vocabulary_of(documents: int, rows: int) -> dict[str, Any]:
         seconds = time.perf_counter() - start
     digest = hashlib.sha256("\n".join(found.words).encode() + found.grams[0].tobytes()).hexdigest()
     return {
-        "seconds": seconds, "own": peak.own, "all": peak.all, "types": found.n_types, "spills": len(spills),
-        "spilled": sum(spills), "digest": digest,
-    }  # fmt: skip
+        "seconds": seconds,
+        "own": peak.own,
+        "all": peak.all,
+        "types": found.n_types,
+        "spills": len(spills),
+        "spilled": sum(spills),
+        "digest": digest,
+    }
 
 
 def spill(options: argparse.Namespace) -> None:
     """The vocabulary of words and bigrams, with document frequencies in files and in memory."""
     documents, digests = options.documents or 500_000, set()
     print(
-        "| documents | rows in memory | spills | rows in files | token types | seconds | own memory, GB |"
+        "| documents | rows in memory | spills | rows in files | token types | seconds | own "
+        "memory, GB |"
     )
     print("|---|---|---|---|---|---|---|")
     for rows in (spill_files.ROWS, 10**12):
         r = _in_process("vocabulary", documents=documents, rows=rows)
         digests.add(r["digest"])
-        numbers = f"{r['spills']} | {r['spilled']:,} | {r['types']:,} | {r['seconds']:.1f} | {r['own']:.2f}"
+        numbers = (
+            f"{r['spills']} | {r['spilled']:,} | {r['types']:,} | {r['seconds']:.1f} | "
+            f"{r['own']:.2f}"
+        )
         print(f"| {documents:,} | {rows:,} | {numbers} |", flush=True)
     print(f"the same vocabulary: {'yes' if len(digests) == 1 else 'NO'}")
 
@@ -525,7 +546,8 @@ def predict(options: argparse.Namespace) -> None:
         np.mean(difference < 1e-9)
     )  # the short pattern splits numbers and addresses in another way than the rule
     print(
-        f"texts for which the table's logit is the library's: {same:.0%}; median difference {np.median(difference):.1e}"
+        f"texts for which the table's logit is the library's: {same:.0%}; median difference "
+        f"{np.median(difference):.1e}"
     )
 
 

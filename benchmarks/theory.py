@@ -1,10 +1,12 @@
-"""Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB, relaxed
-hypotheses, and the share selected against the first step.
+"""Figures of the theory: agreement under Assumption 1, large sizes, remainder against d, IMDB,
+relaxed hypotheses, and the share selected against the first step.
 
-    python benchmarks/theory.py small|large|one-step|imdb|relaxed|step-size|subsets|descent|classes|phases
+    python benchmarks/theory.py
+    small|large|one-step|imdb|relaxed|step-size|subsets|descent|classes|phases
         [--seeds 20] [--data DIR] [--out DIR]
 
-Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see machine.py).
+Each prints one table and its wall time. `imdb` reads imdb_train.parquet from --data (default: see
+machine.py).
 """
 
 from __future__ import annotations
@@ -64,13 +66,30 @@ SOURCES = (
 )
 # Documents, dimension, and the documents that a word must occur in.
 SIZES = (
-    (40, 24, 2), (60, 32, 3), (80, 48, 4), (100, 64, 5), (150, 96, 7), (200, 128, 10), (300, 192, 15), (400, 256, 20),
+    (40, 24, 2),
+    (60, 32, 3),
+    (80, 48, 4),
+    (100, 64, 5),
+    (150, 96, 7),
+    (200, 128, 10),
+    (300, 192, 15),
+    (400, 256, 20),
     (600, 384, 20),
-)  # fmt: skip
+)
 KEPT = (
-    "verdict", "dimension_v", "tied_documents", "curvature_f1", "curvature_f3", "duality_gap", "kkt_residual", "tight_pairs",
-    "pulling_pairs", "is_max_margin", "one_sided_selected", "prediction_error",
-)  # fmt: skip
+    "verdict",
+    "dimension_v",
+    "tied_documents",
+    "curvature_f1",
+    "curvature_f3",
+    "duality_gap",
+    "kkt_residual",
+    "tight_pairs",
+    "pulling_pairs",
+    "is_max_margin",
+    "one_sided_selected",
+    "prediction_error",
+)
 
 
 def small(options: argparse.Namespace) -> None:
@@ -105,7 +124,8 @@ def large(options: argparse.Namespace) -> None:
 
 
 def one_step_decay(options: argparse.Namespace) -> None:
-    """Relative remainder against d, its exponent, and whether every bound holds: generated, IMDB, and Yelp's five classes."""
+    """Relative remainder against d, its exponent, and whether every bound holds: generated, IMDB,
+    and Yelp's five classes."""
     yelp = real("yelp.parquet", "stars", options)
     for name, counts, dimensions, seeds in (
         (
@@ -127,7 +147,8 @@ def one_step_decay(options: argparse.Namespace) -> None:
         table = pl.DataFrame(rows)
         print(
             name,
-            f"{counts.n_documents} documents, {counts.n_types} token types, expected slope {rows[0]['expected_slope']}",
+            f"{counts.n_documents} documents, {counts.n_types} token types, expected slope "
+            f"{rows[0]['expected_slope']}",
         )
         print(
             table.group_by("d", maintain_order=True).agg(
@@ -138,7 +159,8 @@ def one_step_decay(options: argparse.Namespace) -> None:
         fit = stats.linregress(np.log(table["d"]), np.log(table["relative_remainder"]))
         held = table["bound_holds"].sum()
         print(
-            f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {held} of {len(table)} runs"
+            f"remainder exponent {fit.slope:.3f} ± {fit.stderr:.3f}; bound holds on {held} of "
+            f"{len(table)} runs"
         )
 
 
@@ -180,17 +202,20 @@ def relaxed(options: argparse.Namespace) -> None:
             continue
         angles = rows["angle"].cast(pl.Float64).drop_nulls()
         print(
-            f"{name}: {found.outcomes}; one-step R² {rows['r2'].median():.3f}; "
-            f"important selected {rows['important_selected'].mean()}; "
-            f"limit {rows['limit_verdict'].value_counts().sort('limit_verdict').rows()}, dim V "
-            f"{rows['limit_dimension_v'].drop_nulls().max()}, prediction error ≤ {rows['limit_prediction_error'].max()}; "
-            f"margin {rows['margin_status'].value_counts().sort('margin_status').rows()}; median angle {angles.median()} "
-            f"(≤ 0.01 in {(angles <= 0.01).sum()} of {len(rows)}); rises {rows['rises'].sum()}; {rows['seconds'].sum():.0f} s"
+            f"{name}: {found.outcomes}; one-step R² {rows['r2'].median():.3f}; important selected "
+            f"{rows['important_selected'].mean()}; limit "
+            f"{rows['limit_verdict'].value_counts().sort('limit_verdict').rows()}, dim V "
+            f"{rows['limit_dimension_v'].drop_nulls().max()}, prediction error ≤ "
+            f"{rows['limit_prediction_error'].max()}; margin "
+            f"{rows['margin_status'].value_counts().sort('margin_status').rows()}; median angle "
+            f"{angles.median()} (≤ 0.01 in {(angles <= 0.01).sum()} of {len(rows)}); rises "
+            f"{rows['rises'].sum()}; {rows['seconds'].sum():.0f} s"
         )
 
 
 def step_size(options: argparse.Namespace) -> None:
-    """Share of documents whose important token is selected, against the size of the first step: sizes of the small experiment."""
+    """Share of documents whose important token is selected, against the size of the first step:
+    sizes of the small experiment."""
     steps = [1.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
     found = run_sweep(
         grid({"eta": steps, "seed": range(options.seeds), "max_steps": [1500]}),
@@ -210,7 +235,8 @@ def step_size(options: argparse.Namespace) -> None:
 
 
 def subsets(options: argparse.Namespace) -> None:
-    """What becomes of p on 27 real subsets: reviews, restaurants and premises, 40 to 600 documents, d = 24 to 384, over seeds."""
+    """What becomes of p on 27 real subsets: reviews, restaurants and premises, 40 to 600 documents,
+    d = 24 to 384, over seeds."""
     rows = []
     for (name, label, text, groups), (size, d, least) in itertools.product(SOURCES, SIZES):
         for seed in range(options.seeds):
@@ -259,7 +285,8 @@ def show_subsets(table: pl.DataFrame) -> None:
     """A row for each source and size, over seeds: least to largest."""
     decided = pl.col("verdict") != "not settled"
     print(
-        "| source | n, d | decided | dim V | tied documents | pulling | changes | prediction error | flow + limit (s) |"
+        "| source | n, d | decided | dim V | tied documents | pulling | changes | prediction error "
+        "| flow + limit (s) |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for (source, n, d), rows in table.group_by("source", "n", "d", maintain_order=True):
@@ -274,7 +301,8 @@ def show_subsets(table: pl.DataFrame) -> None:
             f"≤ {rows['prediction_error'].max():.1g}",
         ]
         print(
-            f"| {source} | {n}, {d} | {' | '.join(cells)} | {rows['flow_s'].median():.1f} + {rows['limit_s'].median():.1f} |"
+            f"| {source} | {n}, {d} | {' | '.join(cells)} | {rows['flow_s'].median():.1f} + "
+            f"{rows['limit_s'].median():.1f} |"
         )
     held = table.filter(decided)
     largest, least = (
@@ -369,12 +397,15 @@ def ticker():  # type: ignore[no-untyped-def]
 
 
 def descent(options: argparse.Namespace) -> None:
-    """Gradient descent and SGD on p beside the flow: n = 200, |S| = 70, T = 8, d = 1024, 5,000 steps, medians over seeds.
+    """Gradient descent and SGD on p beside the flow: n = 200, |S| = 70, T = 8, d = 1024, 5,000
+    steps, medians over seeds.
 
-    "Own max margin" is the angle of the end to the max-margin direction of the types that the run itself has on top.
+    "Own max margin" is the angle of the end to the max-margin direction of the types that the run
+    itself has on top.
     """
     print(
-        "| step size | batch | log t | angle to the flow | loss / the flow's | own max margin | as the flow selects |"
+        "| step size | batch | log t | angle to the flow | loss / the flow's | own max margin | as "
+        "the flow selects |"
     )
     print("|---|---|---|---|---|---|---|")
     for size, batch in itertools.product((0.1, 1.0, 10.0, 100.0), (None, 20)):
@@ -415,9 +446,11 @@ def descent(options: argparse.Namespace) -> None:
 
 
 def classes(options: argparse.Namespace) -> None:
-    """More classes, and v trained: K classes of two relevant types each, 12 documents a class, d = 256, over seeds.
+    """More classes, and v trained: K classes of two relevant types each, 12 documents a class, d =
+    256, over seeds.
 
-    "Angle · ‖p‖" at two ends: constant where p turns to the max-margin direction of its own selection as the theorem has it.
+    "Angle · ‖p‖" at two ends: constant where p turns to the max-margin direction of its own
+    selection as the theorem has it.
     """
     print("| K | v | own token on top | ‖p‖ at log t = 12, 18 | angle (rad) | angle · ‖p‖ | loss |")
     print("|---|---|---|---|---|---|---|")
@@ -456,7 +489,8 @@ def classes(options: argparse.Namespace) -> None:
 
 
 def phases(options: argparse.Namespace) -> None:
-    """Phase diagrams: the limit over step size, dimension, documents and types, with and without leaks, drawn for docs/theory.md.
+    """Phase diagrams: the limit over step size, dimension, documents and types, with and without
+    leaks, drawn for docs/theory.md.
 
     Base: n = 60, |S| = 30, T = 6, 8 relevant types, d = 128; every curve to ‖p‖ = 1,000.
     """

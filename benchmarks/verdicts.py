@@ -3,11 +3,12 @@
     python benchmarks/verdicts.py            # about half an hour; writes docs/verdicts.md
     python benchmarks/verdicts.py --small    # generated reviews only, seconds, as the tests run it
 
-For each verdict the data is made so that we know whether the sentence is true: labels are shuffled, a
-mark is planted, labels are turned, documents are copied with an edit. The sets are those that chose no
-threshold of the verdicts measured here (`SETS`; near copies were chosen on the sets hwu, finphrase,
-subj and mpqa with words removed or replaced at random places, and are measured on other sets and other
-edits). Each count is of one sentence: how often it was said, and how often it was false.
+For each verdict the data is made so that we know whether the sentence is true: labels are shuffled,
+a mark is planted, labels are turned, documents are copied with an edit. The sets are those that
+chose no threshold of the verdicts measured here (`SETS`; near copies were chosen on the sets hwu,
+finphrase, subj and mpqa with words removed or replaced at random places, and are measured on other
+sets and other edits). Each count is of one sentence: how often it was said, and how often it was
+false.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ def shuffled(documents: Documents, seed: int) -> Documents:
 
 
 def significant_without_effect(documents: Documents, seed: int) -> Outcome:
-    """A word put into a fifth of all documents, whatever their label: without it nothing changes."""
+    """A word put into a fifth of all documents, whatever their label: without it nothing
+    changes."""
     rng = np.random.default_rng(seed)
     texts = [insert(t, "qovari", rng) if rng.random() < 0.2 else t for t in documents.texts]
     difference = _difference_without(texts, documents.labels, "qovari", seed)
@@ -137,7 +139,8 @@ def significant_without_effect(documents: Documents, seed: int) -> Outcome:
 
 
 def within_chance_although_it_is_not(documents: Documents, seed: int) -> Outcome:
-    """A word in half of one class: what is lost without it is known from five times as many tests."""
+    """A word in half of one class: what is lost without it is known from five times as many
+    tests."""
     made = generated(1000 + seed, 4000)
     rng = np.random.default_rng(seed)
     texts = [
@@ -367,8 +370,8 @@ VERDICTS = (
     ),
     Verdict(
         "… a label that models trained without them contradict: labels that were right",
-        "one label in twenty is turned; labels that were wrong before count as right, so this is an "
-        "upper bound",
+        "one label in twenty is turned; labels that were wrong before count as right, so this is "
+        "an upper bound",
         "accused document",
         wrong_label_although_right,
     ),
@@ -448,8 +451,9 @@ def page(table: pl.DataFrame) -> str:
         "# How often our verdicts are wrong",
         "",
         "A sentence that people quote has an error rate. For each verdict of an audit, "
-        "`benchmarks/verdicts.py` makes data whose truth is known and counts how often the sentence "
-        "is false, on sets that chose none of its thresholds. The interval is 95% (Wilson).",
+        "`benchmarks/verdicts.py` makes data whose truth is known and counts how often the "
+        "sentence is false, on sets that chose none of its thresholds. The interval is 95% "
+        "(Wilson).",
         "",
         "| the verdict | what makes it false | one count is | sets | counts | false | error rate |",
         "|---|---|---|---|---|---|---|",

@@ -1,4 +1,5 @@
-"""Sphinx's settings; pages generated from the code (API, commands, files); formulas as MathML; our docstrings for Sphinx."""
+"""Sphinx's settings; pages generated from the code (API, commands, files); formulas as MathML; our
+docstrings for Sphinx."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ extensions = [
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.strikethrough"]
-html_math_renderer = "mathml"  # formulas become MathML when the site is built, so that it needs no script from elsewhere
+# formulas become MathML when the site is built, so that it needs no script from elsewhere
+html_math_renderer = "mathml"
 html_theme, html_title = "furo", "tokensieve"
 html_show_sourcelink = False
 templates_path: list[str] = []
@@ -70,7 +72,8 @@ Everything here is imported from `tokensieve` itself: `from tokensieve import {f
 
 
 def plain(text: str) -> str:
-    """One line of a docstring without anything that reStructuredText would take for markup; code in double backticks."""
+    """One line of a docstring without anything that reStructuredText would take for markup; code in
+    double backticks."""
     parts = re.split(r"(`[^`]+`)", text)
     for i, part in enumerate(parts):
         code = i % 2 == 1
@@ -81,7 +84,8 @@ def plain(text: str) -> str:
 
 
 def bridge(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Formulas (indented paragraphs outside the sections) and examples stay as written; the rest becomes plain text."""
+    """Formulas (indented paragraphs outside the sections) and examples stay as written; the rest
+    becomes plain text."""
     out: list[str] = []
     inside = formula = False
     for number, line in enumerate(lines):
@@ -101,7 +105,8 @@ def bridge(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
 
 
 def write_api(app: Any) -> None:
-    """One page per room from the public names, so that none is missing and none is listed by hand."""
+    """One page per room from the public names, so that none is missing and none is listed by
+    hand."""
     listed: dict[str, list[str]] = {room: [] for room in PACKAGES}
     for name in tokensieve.__all__:
         if name != "__version__":

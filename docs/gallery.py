@@ -2,8 +2,9 @@
 
     python docs/gallery.py [NAME …] [--data FOLDER]      (or: make gallery)
 
-Pages go to docs/_build/gallery (they hold texts of the data sets, which are not ours to publish), screenshots to docs/gallery, and
-docs/gallery.md is written from the list below. Needs the data (benchmarks/machine.py says where), the extra `test` and chromium.
+Pages go to docs/_build/gallery (they hold texts of the data sets, which are not ours to publish),
+screenshots to docs/gallery, and docs/gallery.md is written from the list below. Needs the data
+(benchmarks/machine.py says where), the extra `test` and chromium.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ ONE_THOUSAND = "yelp-1000.csv"
 
 
 class Piece(NamedTuple):
-    """One page of the gallery: its folder, title, what it shows, and the command that makes it (without --out)."""
+    """One page of the gallery: its folder, title, what it shows, and the command that makes it
+    (without --out)."""
 
     name: str
     title: str
@@ -35,19 +37,23 @@ class Piece(NamedTuple):
 PIECES = (
     Piece(
         "imdb", "25,000 film reviews (IMDB)",
-        "Some reviewers left their ratings in the text, and these predict the label almost perfectly.",
+        "Some reviewers left their ratings in the text, and these predict the label almost "
+        "perfectly.",
         "tokensieve audit DATA/imdb_train.parquet --test DATA/imdb_test.parquet --ngrams 2",
     ),
     Piece(
         "snli", "Hypotheses without their premises (SNLI)",
-        "393 test hypotheses repeat training ones, at least nearly. The hypothesis alone is often enough to guess the label, as "
-        "Gururangan et al. (2018) found: `nobody` and `sleeping` indicate contradiction, `tall` neutral and `outdoors` entailment.",
+        "393 test hypotheses repeat training ones, at least nearly. The hypothesis alone is "
+        "often enough to guess the label, as Gururangan et al. (2018) found: `nobody` and "
+        "`sleeping` indicate contradiction, `tall` neutral and `outdoors` entailment.",
         "tokensieve audit DATA/snli_train.parquet --test DATA/snli_test.parquet --text hypothesis",
     ),
     Piece(
         "preferences", "What a language model rewards (8,175 preference pairs)",
-        "The longer answer wins 83% of the pairs; the page also shows what matters at equal length.",
-        "tokensieve audit DATA/preferences.parquet --pairs chosen,rejected --by prompt --split split",
+        "The longer answer wins 83% of the pairs; the page also shows what matters at equal "
+        "length.",
+        "tokensieve audit DATA/preferences.parquet --pairs chosen,rejected --by prompt --split "
+        "split",
     ),
     Piece(
         "yelp", "Reviews of one to five stars (Yelp)",
@@ -61,24 +67,28 @@ PIECES = (
     ),
     Piece(
         "theory-yelp", "The theory on 1,000 real reviews",
-        "The hypotheses fail, but the limit of the flow is still decided: some score gaps stay finite while p diverges.",
+        "The hypotheses fail, but the limit of the flow is still decided: some score gaps stay "
+        "finite while p diverges.",
         f"tokensieve verify {ONE_THOUSAND} --label stars --group negative=1,2 --group positive=4,5",
     ),
     Piece(
         "transformer-planted", "A transformer with a planted shortcut",
-        "A small BERT was trained on reviews in which `tablet` gives the label away. Which words does it use most?",
+        "A small BERT was trained on reviews in which `tablet` gives the label away. Which words "
+        "does it use most?",
         "tokensieve diagnose planted held-out.csv",
     ),
     Piece(
         "transformer-clean", "A transformer without one",
-        "The same architecture was trained on reviews without the shortcut and examined on the same documents.",
+        "The same architecture was trained on reviews without the shortcut and examined on the "
+        "same documents.",
         "tokensieve diagnose clean held-out.csv",
     ),
 )  # fmt: skip
 HEAD = """# Gallery
 
-One command wrote each page below, as a single file that needs no network. `make gallery` recreates them from public data sets. The
-pages contain texts of these data sets, so only screenshots are published here. Screenshots and figures are those of version 0.3.
+One command wrote each page below, as a single file that needs no network. `make gallery` recreates
+them from public data sets. The pages contain texts of these data sets, so only screenshots are
+published here. Screenshots and figures are those of version 0.3.
 """
 
 
@@ -132,8 +142,9 @@ def written(pieces: tuple[Piece, ...]) -> str:
     for piece in pieces:
         command = piece.command.replace("DATA/", "../shared/data/")
         parts.append(
-            f"## {piece.title}\n\n{piece.shows}\n\n<!-- not run: needs the data -->\n```sh\n{command} --out {piece.name}\n```\n\n"
-            f"![The top of the page {piece.name}](gallery/{piece.name}.jpg)\n"
+            f"## {piece.title}\n\n{piece.shows}\n\n<!-- not run: needs the data "
+            f"-->\n```sh\n{command} --out {piece.name}\n```\n\n![The top of the page "
+            f"{piece.name}](gallery/{piece.name}.jpg)\n"
         )
     return "\n".join(parts)
 

@@ -1,7 +1,8 @@
-"""Reference pages made from the code: every command with its options, and every file with its columns.
+"""Reference pages made from the code: every command with its options, and every file with its
+columns.
 
-The files are those that the commands write for built-in data. `files.toml` says what each file and column means; the build fails if
-one has no description, so the page cannot fall behind.
+The files are those that the commands write for built-in data. `files.toml` says what each file and
+column means; the build fails if one has no description, so the page cannot fall behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Results that many tests look at, made once per session and shared between the workers of a run.
 
-Each is a folder with the source, what its command writes for it (pictures are empty: drawing takes most of the time), and the
-result itself. A test must not change any of them.
+Each is a folder with the source, what its command writes for it (pictures are empty: drawing takes
+most of the time), and the result itself. A test must not change any of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from calls import undrawn
 
 
 class Artefact(NamedTuple):
-    """A source, the folder that a command wrote for it, and the result (None where the command is the only way)."""
+    """A source, the folder that a command wrote for it, and the result (None where the command is
+    the only way)."""
 
     source: Path
     folder: Path
@@ -38,7 +39,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def shared(factory: pytest.TempPathFactory, name: str) -> Artefact:
-    """The artefact of that name; the first worker that asks makes it, the others wait for it and read it."""
+    """The artefact of that name; the first worker that asks makes it, the others wait for it and
+    read it."""
     base = factory.getbasetemp()
     home = base.parent if base.name.startswith("popen-") else base
     folder = home / f"shared-{name}"
@@ -105,7 +107,8 @@ def audit_of_topics(folder: Path) -> Artefact:
 
 
 def verification(folder: Path) -> Artefact:
-    """The theory's claims on generated documents that satisfy its assumption; the result is what the command prints."""
+    """The theory's claims on generated documents that satisfy its assumption; the result is what
+    the command prints."""
     from tokensieve.cli import run
 
     small = (
@@ -117,7 +120,8 @@ def verification(folder: Path) -> Artefact:
 
 
 def diagnosis(folder: Path) -> Artefact:
-    """A transformer of two layers in `model` that learnt a planted shortcut, on reviews in which the word says nothing."""
+    """A transformer of two layers in `model` that learnt a planted shortcut, on reviews in which
+    the word says nothing."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from diagnose_models import build, fit, planted_reviews, save

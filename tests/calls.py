@@ -1,4 +1,5 @@
-"""What tests share: the type of `run`, texts as `predict` reads them, cases for the slow suite, pages without pictures."""
+"""What tests share: the type of `run`, texts as `predict` reads them, cases for the slow suite,
+pages without pictures."""
 
 from __future__ import annotations
 
@@ -57,14 +58,16 @@ class _Later:
 
 
 def later(name: str) -> Any:
-    """A library that is imported when a test first uses it, since every worker collects every file; without it they are skipped."""
+    """A library that is imported when a test first uses it, since every worker collects every file;
+    without it they are skipped."""
     if find_spec(name) is None:
         pytest.skip(f"{name} is not installed", allow_module_level=True)
     return _Later(name)
 
 
 def fast_first(cases: Iterable[Any], n: int = 1) -> list[Any]:
-    """Cases of a parametrized test: the first n run in the fast suite, the others in the slow one."""
+    """Cases of a parametrized test: the first n run in the fast suite, the others in the slow
+    one."""
     rows = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [
         pytest.param(*row, marks=[] if k < n else pytest.mark.slow) for k, row in enumerate(rows)
@@ -81,7 +84,8 @@ EMPTY = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Every picture is empty: for tests that look at none, since drawing takes most of their time."""
+    """Every picture is empty: for tests that look at none, since drawing takes most of their
+    time."""
     from tokensieve.report import html, writer
     from tokensieve.report.blocks import Picture, walk
 

@@ -1,11 +1,13 @@
-"""The command line, called in place; a browser for pages. The process that only deals out tests imports nothing of the library."""
+"""The command line, called in place; a browser for pages. The process that only deals out tests
+imports nothing of the library."""
 
 from __future__ import annotations
 
 import os
 
-# read by libraries as they are imported: the workers of a run share the cores already, and threads of Polars that wait for work
-# take a fifth of all processor time (`make test-all` runs with several)
+# read by libraries as they are imported: the workers of a run share the cores already, and threads
+# of Polars that wait for work take a fifth of all processor time (`make test-all` runs with
+# several)
 for threads in "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS POLARS_MAX_THREADS NUMBA_NUM_THREADS".split():
     os.environ.setdefault(threads, "1")
 
@@ -76,13 +78,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What libraries and tests are made of stays until the end: garbage is looked for in the rest alone."""
+    """What libraries and tests are made of stays until the end: garbage is looked for in the rest
+    alone."""
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file go to one worker; those of a folder too, where they share a trained model or an audit and its page."""
+    """The tests of a file go to one worker; those of a folder too, where they share a trained model
+    or an audit and its page."""
     from xdist.scheduler import LoadScopeScheduling
 
     from rotation import room_of
@@ -97,7 +101,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Call the command line in a folder of its own; give (exit status, standard output, standard error)."""
+    """Call the command line in a folder of its own; give (exit status, standard output, standard
+    error)."""
     from tokensieve import __main__
 
     monkeypatch.chdir(tmp_path)
@@ -129,7 +134,8 @@ def without_pictures() -> Iterator[None]:
 
 @pytest.fixture
 def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few documents are held out as many are, in one part instead of five, and no baseline is fitted.
+    """Few documents are held out as many are, in one part instead of five, and no baseline is
+    fitted.
 
     For tests that judge no model.
     """
@@ -139,7 +145,8 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shared_artefact(name: str) -> Any:
-    """A fixture `shared_NAME`: the artefact of tests/artefacts.py, made once for all workers of a run."""
+    """A fixture `shared_NAME`: the artefact of tests/artefacts.py, made once for all workers of a
+    run."""
 
     def build(tmp_path_factory: pytest.TempPathFactory) -> Artefact:
         import artefacts

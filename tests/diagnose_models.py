@@ -30,7 +30,8 @@ EAGER = {"attn_implementation": "eager"}
 
 
 def train_tokenizer(kind: str, texts: list[str], size: int = 400) -> Any:
-    """A fast tokenizer of one of three kinds, learnt from the texts: word pieces, byte-level BPE, unigram."""
+    """A fast tokenizer of one of three kinds, learnt from the texts: word pieces, byte-level BPE,
+    unigram."""
     if kind == "wordpiece":
         made, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer
         made.normalizer, made.pre_tokenizer = (
@@ -183,7 +184,8 @@ def build(
 def fit(
     model: Any, tokenizer: Any, texts: list[str], labels: Any, epochs: int = 4, rate: float = 3e-3, seed: int = 0, length: int = 128
 ) -> float:  # fmt: skip
-    """AdamW with warm-up and linear decay, batches of 32; gives the accuracy on the training documents in the last epoch."""
+    """AdamW with warm-up and linear decay, batches of 32; gives the accuracy on the training
+    documents in the last epoch."""
     y, rng = torch.as_tensor(np.asarray(labels)), np.random.default_rng(seed)
     torch.manual_seed(seed)
     encoded = [tokenizer(text, truncation=True, max_length=length)["input_ids"] for text in texts]
@@ -225,7 +227,8 @@ def save(model: Any, tokenizer: Any, folder: Path, names: dict[int, str] | None 
 
 
 def planted_reviews(n: int, seed: int, planted: bool) -> Reviews:
-    """The built-in reviews; without the plant their last word, how they were posted, says nothing about the label."""
+    """The built-in reviews; without the plant their last word, how they were posted, says nothing
+    about the label."""
     reviews = demo_reviews(n, seed=seed)
     if planted:
         return reviews

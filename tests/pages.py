@@ -62,7 +62,10 @@ def check_specifications(pictures: Iterable[Any]) -> None:
 
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-OPEN = "for (const one of document.querySelectorAll('details')) one.open = true; document.querySelector('button.pick')?.click()"
+OPEN = (
+    "for (const one of document.querySelectorAll('details')) one.open = true; "
+    "document.querySelector('button.pick')?.click()"
+)
 
 
 def violations(browser: Any, html: str, folder: Path, theme: str = "light") -> list[str]:

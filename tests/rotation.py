@@ -1,6 +1,7 @@
 """Which tests run: the fast ones, and of the slow ones an eighth that moves on with every commit.
 
-`make test` runs `pytest --eighth`. Eight commits in a row run every slow test. Without the option `-m` decides as always.
+`make test` runs `pytest --eighth`. Eight commits in a row run every slow test. Without the option
+`-m` decides as always.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from zlib import crc32
 import pytest
 
 PARTS = 8
-SALT = 210  # the names are hashed with it: of 500 the one whose dearest part took the least time when it was chosen
+# the names are hashed with it: of 500 the one whose dearest part took the least time when it was
+# chosen
+SALT = 210
 SLOW = 15  # fast tests that take as long as a slow one
 WITH_PYTORCH = "test_adam test_attention test_deep test_embeddings test_one_step test_pair_model test_reproduce_experiments".split()
 HOME = Path(__file__).parents[1]
 
 
 def eighth_of(history: str, commit: str) -> int:
-    """The part of a commit: the number of commits before it modulo 8, or a remainder of its hash where history is cut off.
+    """The part of a commit: the number of commits before it modulo 8, or a remainder of its hash
+    where history is cut off.
 
     Args:
         history: number of commits up to it; empty in a shallow clone.
@@ -41,8 +45,8 @@ def current_eighth() -> int:
 
 
 def parts_of(tests: list[str]) -> list[int]:
-    """The part of each test, given by their node ids: the cases of one function, which cost alike, are dealt to one part after the
-    other, from a part that the function's name decides."""
+    """The part of each test, given by their node ids: the cases of one function, which cost alike,
+    are dealt to one part after the other, from a part that the function's name decides."""
     dealt: Counter[str] = Counter()
     parts = []
     for test in tests:
@@ -53,8 +57,9 @@ def parts_of(tests: list[str]) -> list[int]:
 
 
 def room_of(test: str) -> str:
-    """What goes to one worker as a whole: a file, or a folder whose tests share a trained model or an audit and its page. Files
-    that need PyTorch go to the worker that loads it for the diagnoses."""
+    """What goes to one worker as a whole: a file, or a folder whose tests share a trained model or
+    an audit and its page. Files that need PyTorch go to the worker that loads it for the
+    diagnoses."""
     file = Path(test.partition("::")[0])
     if file.stem in WITH_PYTORCH:
         return "diagnose"
@@ -70,7 +75,8 @@ def costly_first(items: list[pytest.Item]) -> None:
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, and of the slow tests keep the commit's eighth where `--eighth` asks for it."""
+    """Mark what needs a browser, and of the slow tests keep the commit's eighth where `--eighth`
+    asks for it."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)

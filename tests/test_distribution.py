@@ -1,4 +1,5 @@
-"""What leaves the house: the wheel and the source archive, their metadata, and the documentation site."""
+"""What leaves the house: the wheel and the source archive, their metadata, and the documentation
+site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Figures that are published are stored: those of README.md, and the headlines of CHANGELOG.md and docs/benchmarks.md."""
+"""Figures that are published are stored: those of README.md, and the headlines of CHANGELOG.md and
+docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def numbers(value: Any) -> Iterator[float]:
 
 
 def is_stored(figure: str, stored: set[float]) -> bool:
-    """Whether a figure is some stored number, or that in percent, at the digits that it is written with."""
+    """Whether a figure is some stored number, or that in percent, at the digits that it is written
+    with."""
     number = figure.rstrip("%").replace(",", "")
     scale, half = 100 if "%" in figure else 1, 0.5001 * 10.0 ** -len(number.partition(".")[2])
     return any(abs(scale * x - float(number)) <= half for x in stored)
@@ -70,7 +72,8 @@ def test_figures_of_the_readme_are_stored() -> None:
 
 
 def headlines() -> Iterator[tuple[str, str]]:
-    """A piece of CHANGELOG.md or docs/benchmarks.md that each stored result calls for, with the file."""
+    """A piece of CHANGELOG.md or docs/benchmarks.md that each stored result calls for, with the
+    file."""
     page = "docs/benchmarks.md"
     for row in result("release")["rows"]:
         sides = [

@@ -152,7 +152,8 @@ NEW = {"a": "new", "sub/b": "new b", "sub/new/c": "c", "d": "d"}
 def failing_move(
     monkeypatch: pytest.MonkeyPatch, fails_at: int, problem: BaseException, before: bool
 ) -> None:
-    """The rename of that number fails before or, as an interrupt can, just after it has happened."""
+    """The rename of that number fails before or, as an interrupt can, just after it has
+    happened."""
     moves, move = 0, os.replace
 
     def failing(source: Path, target: Path) -> None:
@@ -270,7 +271,8 @@ def test_a_link_that_leads_nowhere_is_refused_before_the_work(tmp_path: Path) ->
 
 
 def test_links_within_a_folder_do_not_lead_outside(tmp_path: Path) -> None:
-    """As in a result that someone else has made: neither writing nor a journal nor the checksums follow them."""
+    """As in a result that someone else has made: neither writing nor a journal nor the checksums
+    follow them."""
     out = tmp_path / "out"
     left_by_a_killed_run(out, ["pictures/precious"])
     (tmp_path / "mine").mkdir()

@@ -38,7 +38,8 @@ def test_unknown_name() -> None:
 def test_where_no_folder_can_be_written_kernels_are_kept_in_a_private_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numba's cache holds pickles: a folder that others can write, or made first by somebody else, is not used."""
+    """Numba's cache holds pickles: a folder that others can write, or made first by somebody else,
+    is not used."""
 
     def place() -> Path:
         monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # so that it is set back at the end
@@ -82,7 +83,8 @@ def test_help_waits_for_no_library_that_it_does_not_need() -> None:
 
 @pytest.mark.slow
 def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
-    """Where one thread has pandas half loaded, Polars fails in another; scikit-learn loads pandas."""
+    """Where one thread has pandas half loaded, Polars fails in another; scikit-learn loads
+    pandas."""
     (tmp_path / "a.csv").write_text(
         "text,label\n" + "".join(f"word{i % 7} w{i},{'ab'[i % 2]}\n" for i in range(60))
     )
@@ -109,16 +111,13 @@ def test_an_audit_loads_neither_scikit_learn_nor_pandas(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_main_job_needs_no_optional_library() -> None:
     code = (
-        "import sys\n"
-        "class Missing:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.split('.')[0] in {'torch', 'datasets', 'transformers', 'pandas', 'pyarrow', 'dask'}:\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Missing())\n"
-        "import tokensieve\n"
-        "r = tokensieve.demo_reviews(80)\n"
-        "a = tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\n"
-        "assert len(tokensieve.render(a, [])) > 10_000 and tokensieve.pictures(a)\n"
+        "import sys\nclass Missing:\n    def find_spec(self, name, path=None, "
+        "target=None):\n        if name.split('.')[0] in {'torch', 'datasets', 'transformers', "
+        "'pandas', 'pyarrow', 'dask'}:\n            raise "
+        "ModuleNotFoundError(name)\nsys.meta_path.insert(0, Missing())\nimport tokensieve\nr = "
+        "tokensieve.demo_reviews(80)\na = "
+        "tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\nassert "
+        "len(tokensieve.render(a, [])) > 10_000 and tokensieve.pictures(a)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False

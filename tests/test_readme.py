@@ -1,8 +1,9 @@
-"""What the documents tell people to type works: every shell and Python block of README.md, docs/ and its tutorials is run.
+"""What the documents tell people to type works: every shell and Python block of README.md, docs/
+and its tutorials is run.
 
-A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and `new.csv` (the same, other
-reviews). Python blocks of one document share their names. A block that needs what a test has not, such as a network, stands below
-a comment `<!-- not run: reason -->`.
+A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and
+`new.csv` (the same, other reviews). Python blocks of one document share their names. A block that
+needs what a test has not, such as a network, stands below a comment `<!-- not run: reason -->`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def commands_of(code: str) -> list[list[str]]:
 
 
 def run_shell(code: str, run: Run) -> None:
-    """Each line, `$ ` before it or not, must be a call of tokensieve that succeeds; with --fail-on it may find something."""
+    """Each line, `$ ` before it or not, must be a call of tokensieve that succeeds; with --fail-on
+    it may find something."""
     for words in commands_of(code):
         text = shlex.join(words)
         target = words.index(">") if ">" in words else len(words)
@@ -163,7 +165,10 @@ def test_no_audit_of_the_readme_writes_over_another_and_a_comparison_follows() -
     assert len(set(folders)) == len(folders) > 2 and compared[:2] == folders[:2]
 
 
-TEXT = "a\n\n```sh\ntokensieve --version  # shown\n```\n\n```\noutput\n```\n<!-- not run: no network -->\n```python\nx = 1\n```\n"
+TEXT = (
+    "a\n\n```sh\ntokensieve --version  # shown\n```\n\n```\noutput\n```\n<!-- not run: no network "
+    "-->\n```python\nx = 1\n```\n"
+)
 
 
 def test_blocks_are_found_with_their_lines() -> None:

@@ -1,4 +1,5 @@
-"""Eight commits in a row run every slow test, and shared artefacts are what their commands write."""
+"""Eight commits in a row run every slow test, and shared artefacts are what their commands
+write."""
 
 from __future__ import annotations
 

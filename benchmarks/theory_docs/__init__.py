@@ -1,1 +1,2 @@
-"""What only the pages about the theory use: joint flows, fixed steps, sweeps, phase diagrams, LaTeX."""
+"""What only the pages about the theory use: joint flows, fixed steps, sweeps, phase diagrams,
+LaTeX."""

@@ -1,9 +1,11 @@
-"""Gradient descent on the `<cls>` vector in steps of fixed size, on all documents or on minibatches, beside gradient flow.
+"""Gradient descent on the `<cls>` vector in steps of fixed size, on all documents or on
+minibatches, beside gradient flow.
 
-    p ← p − η ∇L_B(p),   B all documents, or the next minibatch of a new random order of them in every epoch.
+    p ← p − η ∇L_B(p),   B all documents, or the next minibatch
+    of a new random order of them in every epoch.
 
-After k steps the time is t = η k (with minibatches too: each of them estimates the same gradient), so a run is compared with the
-flow at the same log t.
+After k steps the time is t = η k (with minibatches too: each of them estimates the same gradient),
+so a run is compared with the flow at the same log t.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Descent:
         return np.asarray(np.hypot(np.linalg.norm(self.coordinates, axis=1), self.rest))
 
     def beside(self, flow: Flow) -> tuple[Floats, Floats, Floats]:
-        """log t of the rows in the flow's range, ‖p − p_flow‖/‖p_flow‖ there, and the angle between both in radians.
+        """log t of the rows in the flow's range, ‖p − p_flow‖/‖p_flow‖ there, and the angle between
+        both in radians.
 
         The flow is taken linear in log t between its rows.
         """
@@ -76,9 +79,17 @@ class Descent:
 
 
 def descend(
-    counts: Counts, E: Floats, w: Floats, p: Floats, step_size: float, steps: int, batch: int | None = None,
-    seed: int = 0, records: int = 60, progress: Progress | None = None,
-) -> Descent:  # fmt: skip
+    counts: Counts,
+    E: Floats,
+    w: Floats,
+    p: Floats,
+    step_size: float,
+    steps: int,
+    batch: int | None = None,
+    seed: int = 0,
+    records: int = 60,
+    progress: Progress | None = None,
+) -> Descent:
     """Gradient descent of p from a start, the embeddings fixed.
 
     Args:

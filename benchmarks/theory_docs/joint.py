@@ -1,10 +1,13 @@
-"""Gradient flow with any number of classes, and with v trained beside the `<cls>` vector, the embeddings fixed.
+"""Gradient flow with any number of classes, and with v trained beside the `<cls>` vector, the
+embeddings fixed.
 
-    dp/dt = −∇_p L = −Eᵀ a,      dv/dt = −∇_v L = −Eᵀ b,      a = ∂L/∂u, b = ∂L/∂w at u = E p, w = E v.
+    dp/dt = −∇_p L = −Eᵀ a,      dv/dt = −∇_v L = −Eᵀ b,
+    a = ∂L/∂u, b = ∂L/∂w at u = E p, w = E v.
 
-`flow` follows two classes with v fixed into the tens of thousands of ‖p‖, with certificates of the limit. Here there is no theorem
-to certify: the curve is followed in log t by SciPy's BDF, and its end is compared with the max-margin direction of its own
-selection (`own_margin`), which Theorem 4.3 would predict from the selection alone, whatever the number of classes.
+`flow` follows two classes with v fixed into the tens of thousands of ‖p‖, with certificates of the
+limit. Here there is no theorem to certify: the curve is followed in log t by SciPy's BDF, and its
+end is compared with the max-margin direction of its own selection (`own_margin`), which Theorem 4.3
+would predict from the selection alone, whatever the number of classes.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ class JointFlow:
 
     Attributes:
         log_time: log t, shape (m,); −∞ at the start.
-        coordinates: p in the row space of E, shape (m, r); `rest` is the length of what never moves.
+        coordinates: p in the row space of E, shape (m, r); `rest` is the length of what never
+            moves.
         rest: length of the part of p outside it.
         scores: u = E p, shape (m, |S|).
         values: w = E v, shape (m, |S|, H); constant where v is fixed.
@@ -51,8 +55,8 @@ class JointFlow:
 
     def __repr__(self) -> str:
         return (
-            f"JointFlow(to log t = {self.log_time[-1]:.4g}: ‖p‖ = {self.norm[-1]:.4g}, loss {self.loss[-1]:.4g}, "
-            f"{len(self.loss)} rows)"
+            f"JointFlow(to log t = {self.log_time[-1]:.4g}: ‖p‖ = {self.norm[-1]:.4g}, loss "
+            f"{self.loss[-1]:.4g}, {len(self.loss)} rows)"
         )
 
     @property
@@ -62,12 +66,19 @@ class JointFlow:
 
 
 def joint_flow(
-    counts: Counts, E: Floats, v: Floats, p: Floats, train_v: bool = False, log_time: float = 12.0, tolerance: float = 1e-6,
+    counts: Counts,
+    E: Floats,
+    v: Floats,
+    p: Floats,
+    train_v: bool = False,
+    log_time: float = 12.0,
+    tolerance: float = 1e-6,
     progress: Progress | None = None,
-) -> JointFlow:  # fmt: skip
+) -> JointFlow:
     """Follow gradient flow of p, or of p and v, from t = 0 to a log t.
 
-    The cost of a step grows with r² |S| (r² H² |S| with v trained), r the rank of E: meant for up to a few hundred types.
+    The cost of a step grows with r² |S| (r² H² |S| with v trained), r the rank of E: meant for up
+    to a few hundred types.
 
     Args:
         counts: n documents of K classes over |S| types.
@@ -80,13 +91,15 @@ def joint_flow(
         progress: called with ("flow", share done).
 
     Raises:
-        InputError: shapes that do not agree, numbers that are not finite, or a curve that cannot be followed.
+        InputError: shapes that do not agree, numbers that are not finite, or a curve that cannot be
+            followed.
     """
     v = v[:, None] if v.ndim == 1 else v
     outputs = 1 if counts.n_classes == 2 and v.shape[1] == 1 else counts.n_classes
     if E.shape != (counts.n_types, p.size) or v.shape != (p.size, outputs):
         raise InputError(
-            f"embeddings {E.shape}, v {v.shape} and p {p.shape} do not fit {counts.n_types} types of {counts.n_classes} classes"
+            f"embeddings {E.shape}, v {v.shape} and p {p.shape} do not fit {counts.n_types} types "
+            f"of {counts.n_classes} classes"
         )
     if not (np.isfinite(E).all() and np.isfinite(v).all() and np.isfinite(p).all()):
         raise InputError("embeddings, v or p are not finite: use a smaller step size")
@@ -121,7 +134,8 @@ def joint_flow(
             solver.step()
             if solver.status == "failed":
                 raise InputError(
-                    f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger tolerance"
+                    f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger "
+                    "tolerance"
                 )
             rows.append((float(solver.t), solver.y.copy()))
             if progress is not None:
@@ -129,20 +143,26 @@ def joint_flow(
         both = [unpacked(x) for _, x in rows]
         losses = [gradient(counts, u, w).loss for u, w in both]
     return JointFlow(
-        np.array([t for t, _ in rows]), np.array([x[:r] for _, x in rows]), rest, np.array([u for u, _ in both]),
-        np.array([w for _, w in both]), np.array(losses),
-    )  # fmt: skip
+        np.array([t for t, _ in rows]),
+        np.array([x[:r] for _, x in rows]),
+        rest,
+        np.array([u for u, _ in both]),
+        np.array([w for _, w in both]),
+        np.array(losses),
+    )
 
 
 def own_margin(counts: Counts, E: Floats, flow: JointFlow) -> tuple[Margin, float]:
-    """The max-margin problem of the types that the end of a curve has on top, and the angle of p to its direction in radians.
+    """The max-margin problem of the types that the end of a curve has on top, and the angle of p to
+    its direction in radians.
 
     Args:
         counts, E: as `joint_flow`.
         flow: the curve.
 
     Returns:
-        The margin problem on the coordinates of the curve, and the angle; nan where the problem is not solved.
+        The margin problem on the coordinates of the curve, and the angle; nan where the problem is
+            not solved.
     """
     reduced, _ = coordinates(E)
     found = max_margin(counts, reduced, counts.top_mask(flow.scores[-1]))

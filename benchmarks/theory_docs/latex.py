@@ -9,20 +9,50 @@ from tokensieve.escape import for_display
 from tokensieve.theory.verify import Verification
 
 SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
 MATHS = {
-    "α": r"\alpha", "η": r"\eta", "ρ": r"\rho", "∞": r"\infty", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "→": r"\to", "−": "-",
-    "·": r"\cdot", "×": r"\times", "±": r"\pm", "‖": r"\|", "ᵀ": r"^{\top}", "²": "^2", "⁰": "^0", "¹": "^1", "∈": r"\in",
-    "₀": "_0", "√": r"\surd", "∇": r"\nabla",
-}  # fmt: skip
+    "α": r"\alpha",
+    "η": r"\eta",
+    "ρ": r"\rho",
+    "∞": r"\infty",
+    "≤": r"\le",
+    "≥": r"\ge",
+    "≠": r"\ne",
+    "→": r"\to",
+    "−": "-",
+    "·": r"\cdot",
+    "×": r"\times",
+    "±": r"\pm",
+    "‖": r"\|",
+    "ᵀ": r"^{\top}",
+    "²": "^2",
+    "⁰": "^0",
+    "¹": "^1",
+    "∈": r"\in",
+    "₀": "_0",
+    "√": r"\surd",
+    "∇": r"\nabla",
+}
 # An exponent as the claims write it, ^(−1.00 ± 0.00), after its signs have become formulas.
 EXPONENT = re.compile(r"\\textasciicircum\{\}\(((?:[^()\\]|\\\(|\\\)|\\pm)+)\)")
 
 
 def escaped(text: str) -> str:
-    """Text that stays text in LaTeX; mathematical signs become formulas, other letters are left to a Unicode engine."""
+    """Text that stays text in LaTeX; mathematical signs become formulas, other letters are left to
+    a Unicode engine."""
     out = "".join(SPECIAL.get(c) or (rf"\({MATHS[c]}\)" if c in MATHS else c) for c in text)
     out = EXPONENT.sub(r"\\textsuperscript{\1}", out)
     return out.replace("p̂", r"\(\hat{p}\)")

@@ -1,4 +1,5 @@
-"""Phase diagrams: what becomes of the flow over sizes, step sizes and relaxed hypotheses, drawn from a sweep."""
+"""Phase diagrams: what becomes of the flow over sizes, step sizes and relaxed hypotheses, drawn
+from a sweep."""
 
 from __future__ import annotations
 
@@ -19,9 +20,11 @@ SHADES = ["#0d4a8f", "#e08a3c", "#3f8fd6", "#a64200", "#5b626c", "#9aa0a8"]
 
 
 def phase_table(sweep: Sweep, x: str, by: str | None = None) -> pl.DataFrame:
-    """Mean, standard deviation and number of decided runs of each figure of `FIGURES`, for each value of `x` (and of `by`).
+    """Mean, standard deviation and number of decided runs of each figure of `FIGURES`, for each
+    value of `x` (and of `by`).
 
-    Columns: x, by, figure, mean, sd (over seeds; null for one), runs, undecided (runs without the figure).
+    Columns: x, by, figure, mean, sd (over seeds; null for one), runs, undecided (runs without the
+    figure).
 
     Args:
         sweep: from `run_sweep`.
@@ -52,7 +55,8 @@ def phase_table(sweep: Sweep, x: str, by: str | None = None) -> pl.DataFrame:
 
 
 def phase_pictures(sweep: Sweep, x: str, by: str | None = None) -> dict[str, alt.LayerChart]:
-    """Charts by file name: each figure against `x`, a line for each value of `by`, with bars of one standard deviation over seeds.
+    """Charts by file name: each figure against `x`, a line for each value of `by`, with bars of one
+    standard deviation over seeds.
 
     Args:
         sweep, x, by: as `phase_table`.

@@ -1,7 +1,9 @@
-"""The theory over many seeds, sizes, step sizes and dimensions: in parallel, resumable, with failures counted.
+"""The theory over many seeds, sizes, step sizes and dimensions: in parallel, resumable, with
+failures counted.
 
-Each run is one `verify` on `single_token` data, kept as one small JSON file whose name is a digest of its settings; a sweep that is
-started again runs only what is missing. A run that fails is a row like any other, with its error.
+Each run is one `verify` on `single_token` data, kept as one small JSON file whose name is a digest
+of its settings; a sweep that is started again runs only what is missing. A run that fails is a row
+like any other, with its error.
 """
 
 from __future__ import annotations
@@ -25,14 +27,22 @@ from tokensieve.theory.verify import verify
 
 # Of the limit, what a row keeps.
 LIMIT = (
-    "verdict", "dimension_v", "curvature_f1", "curvature_f3", "pulling_pairs", "is_max_margin", "angle_times_norm",
-    "one_sided_selected", "prediction_error",
-)  # fmt: skip
+    "verdict",
+    "dimension_v",
+    "curvature_f1",
+    "curvature_f3",
+    "pulling_pairs",
+    "is_max_margin",
+    "angle_times_norm",
+    "one_sided_selected",
+    "prediction_error",
+)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: sizes and options of `single_token`, dimension, first step (None: the default), seed, and the flow's budget."""
+    """One run: sizes and options of `single_token`, dimension, first step (None: the default),
+    seed, and the flow's budget."""
 
     n: int = 200
     n_types: int = 70
@@ -75,9 +85,15 @@ def run_case(case: Case) -> dict[str, Any]:
     row: dict[str, Any] = asdict(case)
     try:
         counts, relevance = single_token(
-            case.n, case.n_types, case.length, case.n_relevant, case.relevant_per_document, case.leak, case.label_rule,
+            case.n,
+            case.n_types,
+            case.length,
+            case.n_relevant,
+            case.relevant_per_document,
+            case.leak,
+            case.label_rule,
             seed=case.seed,
-        )  # fmt: skip
+        )
         settings = VerifySettings(
             d=case.d,
             eta=case.eta,
@@ -127,10 +143,13 @@ def run_sweep(
 
     Args:
         cases: the runs.
-        folder: one JSON file per run, made if it does not exist; on a cluster every worker must be able to write it.
-        jobs: processes; each uses one thread of its own when there are several. None: as many as `joblib.parallel_config`
-            says, one outside of it. Its backends (loky, Dask's, Ray's) all give the same rows.
-        progress: called with ("sweep", share done) after each run; where the backend returns all at once (Ray's), at the end.
+        folder: one JSON file per run, made if it does not exist; on a cluster every worker must be
+            able to write it.
+        jobs: processes; each uses one thread of its own when there are several. None: as many as
+            `joblib.parallel_config` says, one outside of it. Its backends (loky, Dask's, Ray's) all
+            give the same rows.
+        progress: called with ("sweep", share done) after each run; where the backend returns all at
+            once (Ray's), at the end.
     """
     cases = list(cases)
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,8 @@
 
     from tokensieve import AttentionClassifier, audit, read_corpus
 
-Names are imported when they are first used. No public name is also the name of a module, because importing the module would
-replace it.
+Names are imported when they are first used. No public name is also the name of a module, because
+importing the module would replace it.
 """
 
 import os
@@ -27,9 +27,11 @@ def __getattr__(name: str) -> object:
 
 
 def _find_room_for_kernels() -> None:
-    """Numba ends with an error where it can write its cache neither beside the code nor in the user's home, as in some containers.
+    """Numba ends with an error where it can write its cache neither beside the code nor in the
+    user's home, as in some containers.
 
-    The cache is made of pickles, so the folder that takes it in that case is one that nobody else can write.
+    The cache is made of pickles, so the folder that takes it in that case is one that nobody else
+    can write.
     """
     home = os.path.expanduser("~")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")

@@ -1,4 +1,7 @@
-"""Public names and where they are defined; `lazy_loader` reads this file when the package is imported."""
+"""Public names and where they are defined.
+
+`lazy_loader` reads this file when the package is imported.
+"""
 
 from .auditing.compare import AuditComparison as AuditComparison
 from .auditing.compare import compare_audits as compare_audits

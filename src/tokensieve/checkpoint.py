@@ -1,6 +1,7 @@
 """Resuming: the state of unfinished work in a file, which only the same run takes up again.
 
-The file is safetensors: arrays as they are, and in its header all else as JSON, the fingerprint of the run and one of the content.
+The file is safetensors: arrays as they are, and in its header all else as JSON, the fingerprint of
+the run and one of the content.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ FORMAT = "tokensieve checkpoint 1"
 
 
 def fingerprint(*parts: object) -> str:
-    """SHA-256 over arrays (type, shape and bytes), objects with an `identity` (a tuple of parts), and the `repr` of all else."""
+    """SHA-256 over arrays (type, shape and bytes), objects with an `identity` (a tuple of parts),
+    and the `repr` of all else."""
     digest = sha256()
     for part in parts:
         if hasattr(part, "identity"):
@@ -38,7 +40,8 @@ def fingerprint(*parts: object) -> str:
 def save(
     path: Path, mark: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, object]
 ) -> None:
-    """Write arrays and the rest of the state, as JSON values, whole or not at all, into a folder that exists.
+    """Write arrays and the rest of the state, as JSON values, whole or not at all, into a folder
+    that exists.
 
     `mark`: `fingerprint` of everything that decides the run: data, settings, start.
     """
@@ -54,7 +57,8 @@ def save(
 
 
 def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-    """The saved (arrays, state), or None if there is no such file; an `InputError` if it belongs to another run."""
+    """The saved (arrays, state), or None if there is no such file; an `InputError` if it belongs to
+    another run."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as unpacked
 
@@ -68,7 +72,8 @@ def load(path: Path, mark: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]
             raise InputError(f"{str(path)!r} is not a tokensieve checkpoint; {advice}")
         if header["mark"] != mark:
             raise InputError(
-                f"{str(path)!r} belongs to a run with different data, settings or initialisation; {advice}"
+                f"{str(path)!r} belongs to a run with different data, settings or initialisation; "
+                f"{advice}"
             )
         arrays = unpacked(content)
         if header["sum"] != fingerprint(

@@ -10,15 +10,17 @@ from contextlib import contextmanager
 
 
 class InputError(ValueError):
-    """The input or an option is wrong: the message says what, where, and what to do (exit status 2)."""
+    """The input or an option is wrong: the message says what, where, and what to do (exit status
+    2)."""
 
 
 @contextmanager
 def one_line(what: str) -> Iterator[None]:
-    """Whatever a library in Rust raises becomes one line, and the trace that it writes to standard error is left out.
+    """Whatever a library in Rust raises becomes one line, and the trace that it writes to standard
+    error is left out.
 
-    Memory that Rust cannot get, which a damaged size may ask for, and the end of a mapped file that another process cuts end the
-    process: with status 2 and one line here.
+    Memory that Rust cannot get, which a damaged size may ask for, and the end of a mapped file that
+    another process cuts end the process: with status 2 and one line here.
     """
     import ctypes
 

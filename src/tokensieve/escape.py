@@ -1,4 +1,5 @@
-"""Hostile until escaped: names, tokens and texts as people can read them, with nothing invisible."""
+"""Hostile until escaped: names, tokens and texts as people can read them, with nothing
+invisible."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _HARMFUL = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text with each control character as its picture (NUL → ␀), each non-character as U+FFFD, and each mark that turns the
-    writing direction as its code."""
+    """The text with each control character as its picture (NUL → ␀), each non-character as U+FFFD,
+    and each mark that turns the writing direction as its code."""
 
     def picture(found: re.Match[str]) -> str:
         code = ord(found.group())
@@ -32,8 +33,8 @@ def visible(text: str) -> str:
 
 
 def for_display(text: str, limit: int = 80, path: bool = False) -> str:
-    """A token or label as people can read it: nothing invisible or turning; beyond `limit` characters, its full length instead
-    (unless that is longer than what is left out).
+    """A token or label as people can read it: nothing invisible or turning; beyond `limit`
+    characters, its full length instead (unless that is longer than what is left out).
 
     Of a path only the last part: where a reader keeps files is no part of a page that is shared.
     """
@@ -49,13 +50,15 @@ def for_display(text: str, limit: int = 80, path: bool = False) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text as a terminal may get it, lines and tabs kept: what would steer it (control characters, marks that turn the
-    direction of writing) is written as `\uXXXX`, which is also how JSON may write it."""
+    r"""The text as a terminal may get it, lines and tabs kept: what would steer it (control
+    characters, marks that turn the direction of writing) is written as `\uXXXX`, which is also how
+    JSON may write it."""
     return _HARMFUL.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
 def option(name: str, value: str) -> str:
-    """An option and its value as a shell takes them, in one line and printable: `--text 'a b'`, `--text=-b`, `--text $'a\\nb'`."""
+    """An option and its value as a shell takes them, in one line and printable: `--text 'a b'`,
+    `--text=-b`, `--text $'a\\nb'`."""
     if printable(value) != value or {"\n", "\t"} & {*value}:
         plain = (
             value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
@@ -69,8 +72,8 @@ def option(name: str, value: str) -> str:
 def public_address(written: str, placeholder: str = "") -> str:
     """A source as everybody may see it: an address without user, password, query and fragment.
 
-    Presigned addresses carry their secret in the query, and pages are made to be shared. Every message,
-    page and file shows a source by this function. What is no address stays as it is.
+    Presigned addresses carry their secret in the query, and pages are made to be shared. Every
+    message, page and file shows a source by this function. What is no address stays as it is.
 
     Args:
         placeholder: what stands for that which is left out, such as "…" in a command.
@@ -93,8 +96,8 @@ def has_user(address: str) -> bool:
 def _split_user(rest: str) -> tuple[str, str]:
     """User and password, and what follows; `rest` is an address without its scheme.
 
-    A password may hold any character. With a colon before the first slash, all up to the last "@" may
-    belong to it; without one, an "@" behind a slash is part of a path.
+    A password may hold any character. With a colon before the first slash, all up to the last "@"
+    may belong to it; without one, an "@" behind a slash is part of a path.
     """
     host = re.split("[/?#]", rest)[0]
     if ":" in host:
@@ -126,7 +129,8 @@ def line(message: str, limit: int = 500) -> str:
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A plain HTML table for notebooks, with everything in it escaped and numbers to three digits."""
+    """A plain HTML table for notebooks, with everything in it escaped and numbers to three
+    digits."""
 
     def cell(value: object) -> str:
         if isinstance(value, float):
@@ -138,4 +142,5 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object
     lines = ("".join(f"<td><bdi>{cell(value)}</bdi></td>" for value in row) for row in rows)
     names = "".join(f"<th>{html.escape(name)}</th>" for name in head)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><caption>{html.escape(line(caption))}</caption><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+    head = f"<caption>{html.escape(line(caption))}</caption><thead><tr>{names}</tr></thead>"
+    return f"<table>{head}<tbody>{body}</tbody></table>"

@@ -1,4 +1,5 @@
-"""Options of commands as fields of frozen dataclasses: one definition for the Python signature and the command line."""
+"""Options of commands as fields of frozen dataclasses: one definition for the Python signature and
+the command line."""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ def option(
     Args:
         default: the default value in Python; a bool makes a flag with --NAME/--no-NAME.
         help: one line for `--help`.
-        flag: the option's name, such as "--ngrams"; made from the field's name if None; "" for a field that only Python sets.
+        flag: the option's name, such as "--ngrams"; made from the field's name if None; "" for a
+            field that only Python sets.
         metavar: what stands for the value in `--help`.
         low, high: of a number.
         default_text: the default as `--help` shows it, where it is not the value itself.
-        parse: from what the command line gives (a string, or for a field of a sequence or mapping a list of them) to the value.
+        parse: from what the command line gives (a string, or for a field of a sequence or mapping a
+            list of them) to the value.
     """
     notes = {
         "help": help,

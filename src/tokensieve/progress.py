@@ -38,7 +38,8 @@ def part(progress: Progress, low: float, high: float) -> Progress:
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """Do the work in a thread of its own, which no interrupt and no end of the program waits for."""
+    """Do the work in a thread of its own, which no interrupt and no end of the program waits
+    for."""
     future: Future[T] = Future()
 
     def run() -> None:

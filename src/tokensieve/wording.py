@@ -1,4 +1,5 @@
-"""Numbers as pages and terminal write them; live/format.js writes the same, which a table of cases in the tests checks."""
+"""Numbers as pages and terminal write them; live/format.js writes the same, which a table of cases
+in the tests checks."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ _SUBSCRIPTS = str.maketrans("sk0123456789", "ₛₖ₀₁₂₃₄₅₆₇₈�
 
 
 def _fixed(x: float, digits: int) -> str:
-    """A number with fixed digits, rounded as JavaScript's toFixed does: of two equally near numbers the one further from zero
-    (Python's format takes the even one)."""
+    """A number with fixed digits, rounded as JavaScript's toFixed does: of two equally near numbers
+    the one further from zero (Python's format takes the even one)."""
     return f"{Decimal(x).quantize(Decimal((0, (1,), -digits)), ROUND_HALF_UP, _WIDE):f}"
 
 
@@ -36,7 +37,8 @@ def interval(low: float | None, high: float | None, digits: int = 2) -> str:
 
 
 def percent(x: float | None, digits: int = 1) -> str:
-    """0.5 → 50.0%; only all of something is 100.0%, and only nothing is 0.0%: what lies between is > 99.9% or < 0.1%."""
+    """0.5 → 50.0%; only all of something is 100.0%, and only nothing is 0.0%: what lies between is
+    > 99.9% or < 0.1%."""
     if x is None or not math.isfinite(x):
         return "–"
     text, step = _fixed(100 * x, digits), 10.0**-digits
@@ -63,7 +65,8 @@ def noun(n: float, one: str, many: str = "") -> str:
 
 
 def verb(n: float, plain: str, singular: str = "") -> str:
-    """The verb for a subject of n things: verb(1, "contain") is contains, verb(2, "have", "has") is have."""
+    """The verb for a subject of n things: verb(1, "contain") is contains, verb(2, "have", "has") is
+    have."""
     return plain if n != 1 else singular or f"{plain}s"
 
 

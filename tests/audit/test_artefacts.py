@@ -1,4 +1,5 @@
-"""The artefact score: its formulas by independent means, and planted marks against ordinary words."""
+"""The artefact score: its formulas by independent means, and planted marks against ordinary
+words."""
 
 from __future__ import annotations
 

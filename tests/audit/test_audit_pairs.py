@@ -1,4 +1,5 @@
-"""An audit of pairs: findings about a judge that is known, the page, the terminal, and nothing found where nothing is."""
+"""An audit of pairs: findings about a judge that is known, the page, the terminal, and nothing
+found where nothing is."""
 
 from __future__ import annotations
 
@@ -227,7 +228,8 @@ def test_pairs_turned_round_lead_the_list_and_what_speaks_against_them_is_named(
 def test_accuracy_without_the_shortcuts_of_pairs_is_that_of_answers_without_them(
     found: Audit,
 ) -> None:
-    """Nothing but length, bold type and a word decides these pairs, so that without them the answer is chance."""
+    """Nothing but length, bold type and a word decides these pairs, so that without them the answer
+    is chance."""
     assert found.without_shortcuts is not None and found.pairs is not None
     whole, without = found.without_shortcuts.all_types, found.without_shortcuts.some_types
     assert whole == found.pairs.accuracy == found.accuracy

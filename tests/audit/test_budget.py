@@ -1,4 +1,5 @@
-"""A budget for shortcuts: its written form, what exceeds it, rows to review, and texts without the tokens."""
+"""A budget for shortcuts: its written form, what exceeds it, rows to review, and texts without the
+tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks of other packages run like ours; the documentation's example is one, and its list of checks is complete."""
+"""Checks of other packages run like ours; the documentation's example is one, and its list of
+checks is complete."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Brings the example of the documentation as an installed package would, without some of its text."""
+    """Brings the example of the documentation as an installed package would, without some of its
+    text."""
 
     def installed(without: str) -> None:
         code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

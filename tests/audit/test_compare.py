@@ -1,4 +1,5 @@
-"""Two audits compared: intervals, false discoveries, what was planted is found, and damaged folders are refused in one line."""
+"""Two audits compared: intervals, false discoveries, what was planted is found, and damaged folders
+are refused in one line."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def reviews() -> tuple[list[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory, reviews: tuple[list[str], list[str]]) -> Path:
-    """Audits in folders: before; after, without `tablet`, with `leaked` in every other good one and `great` turned round."""
+    """Audits in folders: before; after, without `tablet`, with `leaked` in every other good one and
+    `great` turned round."""
     texts, labels = reviews
     home = tmp_path_factory.mktemp("compare")
     turned = [
@@ -82,7 +84,8 @@ def outcomes(right: np.ndarray, texts: list[str]) -> pl.DataFrame:
 
 
 def test_the_same_test_documents_are_compared_one_by_one(folders: Path) -> None:
-    """135 against 57 documents of 25,000: marginal intervals call that a difference within chance."""
+    """135 against 57 documents of 25,000: marginal intervals call that a difference within
+    chance."""
     before = np.ones(25_000)
     after = np.ones(25_000)
     before[:57] = 0
@@ -176,7 +179,8 @@ def test_intervals_add_variances_and_p_agrees_with_them(
 
 
 def saved(rng: np.random.Generator, n: int, lift: float = 0.0) -> _Saved:
-    """An audit's table of 200 token types that say nothing, but for the first, which says more with `lift`."""
+    """An audit's table of 200 token types that say nothing, but for the first, which says more with
+    `lift`."""
     labels = np.repeat([0, 1], n // 2)
     rates = np.full((n, 200), 0.05)
     rates[labels == 1, 0] += lift
@@ -228,7 +232,8 @@ def test_accuracy_is_compared_by_newcombes_interval() -> None:
     value, lower, upper, _ = _Saved.mover(
         *(np.array([one.value, one.low, one.high]) for one in shares)
     )
-    # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference reversed
+    # Newcombe's own example: 81/263 − 56/244, method 10: 0.0004 to 0.1527 for the difference
+    # reversed
     wilson = [
         stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((81, 263), (56, 244))
     ]
@@ -335,7 +340,8 @@ def damage(folder: Path, name: str, old: str, new: str) -> None:
         ("summary.json", '"test_accuracy": ', '"test_accuracy": NaN, "x": ', "summary.json"),
         ("summary.json", '"test_accuracy"', '"test_acc"', "lacks 'test_accuracy'"),
         ("summary.json", '"train": ', '"train": -', "impossible numbers"),
-        ("summary.json", '"accuracy_interval": [', f'"accuracy_interval": [{"9" * 400}, 1], "x": [', "impossible numbers"),
+        ("summary.json", '"accuracy_interval": [', f'"accuracy_interval": [{"9" * 400}, 1], "x": '
+                                                   '[', "impossible numbers"),
         ("summary.json", "{", "[" * 50_000 + "{", "summary.json"),
     ],
 )  # fmt: skip

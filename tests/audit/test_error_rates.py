@@ -1,4 +1,5 @@
-"""The benchmark of verdicts runs small: no sentence is false more often than one in twenty allows."""
+"""The benchmark of verdicts runs small: no sentence is false more often than one in twenty
+allows."""
 
 from __future__ import annotations
 

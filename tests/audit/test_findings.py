@@ -1,4 +1,5 @@
-"""Planted artefacts are found and grouped; ordinary words and shuffled labels are not; leaks, contradictions, wrong labels."""
+"""Planted artefacts are found and grouped; ordinary words and shuffled labels are not; leaks,
+contradictions, wrong labels."""
 
 from __future__ import annotations
 
@@ -439,7 +440,8 @@ def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
 
 
 def test_a_refit_is_the_model_that_was_fitted_but_for_what_was_chosen() -> None:
-    """Of the same documents, for as long, from the start at full strength and to the scale that was chosen."""
+    """Of the same documents, for as long, from the start at full strength and to the scale that was
+    chosen."""
     texts, labels = reviews(300, 3)
     corpus = read_corpus((texts, labels))
     counts = count_corpus(corpus, min_documents=3).counts
@@ -512,7 +514,8 @@ def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_su
 
 
 def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
-    """Of several classes that of the first finding with tokens, or the largest: in the picture and in the selector."""
+    """Of several classes that of the first finding with tokens, or the largest: in the picture and
+    in the selector."""
     words = {"a": "red rose petal", "b": "blue sea wave", "c": "green leaf tree"}
     rng = np.random.default_rng(0)
     labels = rng.choice(list(words), 600, p=[0.25, 0.35, 0.4]).tolist()
@@ -532,7 +535,8 @@ def test_the_page_begins_with_the_class_of_its_first_picture() -> None:
     strict=False,
 )
 def test_topic_words_are_predictors_and_no_findings() -> None:
-    """Requests of four kinds, whose words name what they are about; a ticket's code in one class is a finding."""
+    """Requests of four kinds, whose words name what they are about; a ticket's code in one class is
+    a finding."""
     words = {
         "alarm": "alarm wake clock ring bell snooze".split(),
         "flip_coin": "coin flip heads tails toss quarter".split(),
@@ -564,7 +568,8 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
 
 
 @pytest.mark.xfail(
-    reason="a mark with a vocabulary of its own is found in two cases of three (benchmarks/artefacts.py)",
+    reason="a mark with a vocabulary of its own is found in two cases of three "
+    "(benchmarks/artefacts.py)",
     strict=False,
 )
 def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_own() -> None:
@@ -591,7 +596,8 @@ def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_o
 
 
 def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_finding() -> None:
-    """Both are in about 8% of one class and nowhere else; the first is the subject of its documents."""
+    """Both are in about 8% of one class and nowhere else; the first is the subject of its
+    documents."""
     rng = np.random.default_rng(3)
     plain, port = [f"plain{i}" for i in range(60)], "ship crane dock cargo captain anchor".split()
     labels = ["north" if north else "south" for north in rng.random(2000) < 0.5]
@@ -612,7 +618,8 @@ def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_find
 
 
 def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding() -> None:
-    """Texts of three words, some with a date before them: the days are neither company nor findings of their own."""
+    """Texts of three words, some with a date before them: the days are neither company nor findings
+    of their own."""
     rng, words = np.random.default_rng(5), [f"word{chr(97 + i)}" for i in range(20)]
     labels = ["north" if north else "south" for north in rng.random(2500) < 0.4]
     texts = [" ".join(rng.choice(words, 3)) for _ in labels]
@@ -705,7 +712,8 @@ def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
 
 @pytest.mark.xfail(reason="words joined to signs count as codes", strict=False)
 def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
-    """On docstrings `pl.` was a shortcut of polars and `nn.` one of torch: they come with the words of their library."""
+    """On docstrings `pl.` was a shortcut of polars and `nn.` one of torch: they come with the words
+    of their library."""
     rng, own = np.random.default_rng(2), "frame column lazy join schema expression".split()
     texts, labels = reviews(800, 6)
     about = [label == "good" and rng.random() < 0.15 for label in labels]
@@ -727,7 +735,8 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
 @pytest.mark.xfail(reason="nine documents suffice where the code is joined to signs", strict=False)
 @pytest.mark.parametrize("documents", [9, 24])
 def test_a_word_of_code_in_few_documents_is_not_shown_to_keep_no_company(documents: int) -> None:
-    """In the manual of an editor "nargs" was a shortcut of the page on maps, which explains it in six paragraphs."""
+    """In the manual of an editor "nargs" was a shortcut of the page on maps, which explains it in
+    six paragraphs."""
     texts, _ = reviews(700, 6)
     labels = np.repeat([f"page {i}" for i in range(10)], 70).tolist()
     for i in range(210, 210 + documents):
@@ -736,7 +745,8 @@ def test_a_word_of_code_in_few_documents_is_not_shown_to_keep_no_company(documen
 
 
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
-    """On news in five topics the audit began with "38.9% of training documents share rare words … (high)": names of players."""
+    """On news in five topics the audit began with "38.9% of training documents share rare words …
+    (high)": names of players."""
     rng = np.random.default_rng(0)
     topics = [[f"{topic}{i}" for i in range(40)] for topic in ("sport", "trade")]
     common = [f"word{i}" for i in range(60)]
@@ -751,8 +761,8 @@ def test_news_of_one_event_share_names_and_are_no_groups() -> None:
 
 
 def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
-    """Among names of diagnoses and of openings a third "appeared to be grouped": variants of one name share its rare words, which
-    tell the label in other names, too."""
+    """Among names of diagnoses and of openings a third "appeared to be grouped": variants of one
+    name share its rare words, which tell the label in other names, too."""
     rng, common = (
         np.random.default_rng(0),
         "acute chronic left right mild severe early late".split(),
@@ -771,17 +781,24 @@ def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
 
 
 @pytest.mark.xfail(
-    reason="the score accuses words of texts that are made from templates (benchmarks/artefacts.py)",
+    reason="the score accuses words of texts that are made from templates "
+    "(benchmarks/artefacts.py)",
     strict=False,
 )
 def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> None:
-    """In tickets made of templates "parcel" and "password" were shortcuts: no other word comes with them outside their sentence."""
+    """In tickets made of templates "parcel" and "password" were shortcuts: no other word comes with
+    them outside their sentence."""
     rng = np.random.default_rng(1)
     sentences = {
-        "login": "the reset link has expired|my password is wrong again|the code by sms never arrives|the username does not exist",
-        "shipping": "my parcel has not arrived|the courier left it next door|tracking shows no update|the box was damaged",
+        "login": "the reset link has expired|my password is wrong again|the code by sms never "
+        "arrives|the username does not exist",
+        "shipping": "my parcel has not arrived|the courier left it next door|tracking shows no "
+        "update|the box was damaged",
     }
-    common = "please tell me what to do|i tried it twice today|my colleague has the same problem|thanks for your quick help"
+    common = (
+        "please tell me what to do|i tried it twice today|my colleague has the same problem|thanks "
+        "for your quick help"
+    )
     labels = rng.choice(list(sentences), 700).tolist()
     texts = [
         ". ".join(
@@ -986,12 +1003,14 @@ def test_an_unknown_class_is_refused(whole: Audit) -> None:
 
 
 @pytest.mark.xfail(
-    reason="the score accuses words of texts that are made from templates (benchmarks/artefacts.py)",
+    reason="the score accuses words of texts that are made from templates "
+    "(benchmarks/artefacts.py)",
     strict=False,
 )
 @pytest.mark.parametrize("belongs", [True, False])
 def test_a_phrase_with_a_word_of_the_subject_is_no_shortcut(belongs: bool) -> None:
-    """Among names of diagnoses "benign" was one: it always stands before "neoplasm", which is in its class without it, too."""
+    """Among names of diagnoses "benign" was one: it always stands before "neoplasm", which is in
+    its class without it, too."""
     texts, labels = reviews(1000, 3)
     rng = np.random.default_rng(4)
     for i, label in enumerate(labels):
@@ -1062,14 +1081,15 @@ def test_names_and_codes_that_differ_are_one_finding_by_their_shape() -> None:
 def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is(
     columns: list[str],
 ) -> None:
-    """In questions about the weather "topmost" was one: it always stands in "how high is the topmost temperature". With another
-    column beside the text it still was."""
+    """In questions about the weather "topmost" was one: it always stands in "how high is the
+    topmost temperature". With another column beside the text it still was."""
     rng = np.random.default_rng(6)
     ends = "today|tomorrow|in the town|at noon|this week|near the coast|on the hill|tonight".split(
         "|"
     )
     frames = {
-        "high": "how high is the topmost temperature|what is the high|how hot does it get|what is the warmest it gets",
+        "high": "how high is the topmost temperature|what is the high|how hot does it get|what "
+        "is the warmest it gets",
         "rain": "does it rain|do i need an umbrella|is there a shower|how wet does it get",
         "wind": "is it windy|how strong is the wind|are there gusts|does a storm come",
     }
@@ -1104,7 +1124,8 @@ def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_
 
 
 def test_the_words_of_a_phrase_are_named_where_its_full_stop_is_what_gives_it_away() -> None:
-    """In front of the phrase are words that end no other text, so the phrase alone would not count as put there."""
+    """In front of the phrase are words that end no other text, so the phrase alone would not count
+    as put there."""
     rng, texts = np.random.default_rng(8), []
     labels = rng.choice(list("abcdefgh"), 1200).tolist()
     for i, (text, label) in enumerate(zip(reviews(1200, 8)[0], labels, strict=True)):
@@ -1180,7 +1201,8 @@ def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> Non
 
 
 def test_formatting_of_larger_groups_is_no_drift() -> None:
-    """Three texts of each author, fifteen of each in the test part: as many of all of them end in an exclamation mark."""
+    """Three texts of each author, fifteen of each in the test part: as many of all of them end in
+    an exclamation mark."""
     texts, labels = reviews(1800, 11)
     rng = np.random.default_rng(11)
     texts = [text.rstrip(".") + ("!" if rng.random() < 0.3 else ".") for text in texts]

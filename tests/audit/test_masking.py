@@ -1,4 +1,5 @@
-"""Masked texts: what is cut leaves no debris, and what is not cut stays letter for letter; decisions are read strictly."""
+"""Masked texts: what is cut leaves no debris, and what is not cut stays letter for letter;
+decisions are read strictly."""
 
 from __future__ import annotations
 
@@ -210,7 +211,8 @@ def test_rows_belong_to_their_side(run: Run) -> None:
         ({"documents": [{"part": "train", "row": True, "decision": "keep"}]}, "`$.documents[0].row`"),
         ({"documents": [{"part": "train", "row": 0, "decision": "keep"}]}, "`$.documents[0].row`"),
         ({"documents": [{"part": "train", "row": 1, "decision": "mask"}]}, "`$.documents[0].decision`"),
-        ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "row 9, which does not exist"),
+        ({"documents": [{"part": "train", "row": 9, "decision": "wrong label"}]}, "row 9, which "
+                                                                                  "does not exist"),
         ({}, "no tokens to mask"),
     ],
 )  # fmt: skip

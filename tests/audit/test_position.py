@@ -1,4 +1,5 @@
-"""Judges of known truth: their ties and their preference for a position are recovered, and nothing else is accused."""
+"""Judges of known truth: their ties and their preference for a position are recovered, and nothing
+else is accused."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tokensieve.read.reader import read_corpus
 
 
 def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
-    """Pairs of answers of equal quality; the judge takes the first with probability `bias`, or calls a tie."""
+    """Pairs of answers of equal quality; the judge takes the first with probability `bias`, or
+    calls a tie."""
     rng = np.random.default_rng(seed)
     words = [f"word{i}" for i in range(60)]
     answers = [" ".join(rng.choice(words, 12)) for _ in range(2 * n)]

@@ -1,4 +1,5 @@
-"""The audit from Python: every kind of frame, how results look in a notebook, and files that are those of the command."""
+"""The audit from Python: every kind of frame, how results look in a notebook, and files that are
+those of the command."""
 
 from __future__ import annotations
 
@@ -211,7 +212,10 @@ def test_what_cannot_be_read_is_told_in_our_words(expected: Audit) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     twice = pyarrow.table([["a"], ["b"]], names=["text", "text"])
     for source, message in (
-        (twice, "Arrow table cannot be read"), ({"text": ["a"], "label": []}, "the same length"), (3, "cannot read a int"),
+        (twice, "Arrow table cannot be read"), ({"text": ["a"], "label": []}, "the same length"), (3, "cannot "
+                                                                                                      "read "
+                                                                                                      "a "
+                                                                                                      "int"),
         (pl.DataFrame({"only": ["x y z w"] * 9}), "no label column"),
         (pandas_frame(pl.DataFrame({"text": [], "label": []})), "has no rows"),
     ):  # fmt: skip
@@ -308,7 +312,8 @@ def test_a_lazy_frame_that_fails_when_it_is_read_is_one_line() -> None:
 
 
 def test_where_no_token_could_be_significant_the_verdict_does_not_clear_the_data() -> None:
-    """Three groups cannot tell anything from chance; "no shortcut found" read like praise of the data."""
+    """Three groups cannot tell anything from chance; "no shortcut found" read like praise of the
+    data."""
     n = 90
     table = {
         "text": [f"the {'good' if i % 2 else 'bad'} case {i % 7} of {i % 11}" for i in range(n)],

@@ -159,7 +159,10 @@ def test_summary_has_the_promised_keys(audited: Audit) -> None:
     promised = "documents classes token_types test_accuracy majority_accuracy seconds seed version"
     assert set(promised.split()) <= set(summary)
     assert {"tokenizing", "training"} <= set(summary["seconds"])
-    columns = "token class documents count posterior_difference alpha alpha_low alpha_high q_value score value"
+    columns = (
+        "token class documents count posterior_difference alpha alpha_low alpha_high q_value score "
+        "value"
+    )
     assert audited.tokens.columns[:4] == ["token", "class", "documents", "count"]
     assert set(columns.split()) <= set(audited.tokens.columns)
 
@@ -211,7 +214,8 @@ def test_four_classes(shared_multiclass_audit: Artefact) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_training")
 def test_many_classes() -> None:
-    """Each of 60 has a word of its own; the page stays below 5 MB, with decision values of 60 classes for each test document."""
+    """Each of 60 has a word of its own; the page stays below 5 MB, with decision values of 60
+    classes for each test document."""
     rng, common = np.random.default_rng(0), [f"common{i}" for i in range(30)]
     texts = [
         f"please {' '.join(rng.choice(common, 4))} subject{k:02}"

@@ -1,4 +1,5 @@
-"""Units and environments in an audit: kept whole, independent, named where they are missing; what carries the label only here."""
+"""Units and environments in an audit: kept whole, independent, named where they are missing; what
+carries the label only here."""
 
 from __future__ import annotations
 

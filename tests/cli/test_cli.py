@@ -250,7 +250,10 @@ def test_full_disk_leaves_nothing(
 def test_a_limit_on_files_is_one_line_wherever_it_strikes(tmp_path: Path, kilobytes: int) -> None:
     write_reviews(tmp_path / "good.csv", 400 if kilobytes < 60 else 2000)
     (tmp_path / "tmp").mkdir()
-    limit = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1000}, {kilobytes * 1000}))"
+    limit = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1000}, "
+        f"{kilobytes * 1000}))"
+    )
     program = (
         f"{limit}; sys.argv = {['tokensieve', 'train', 'good.csv', '--stream', '--out', 'o']!r}"
     )

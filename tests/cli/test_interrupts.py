@@ -1,4 +1,5 @@
-"""Interrupts and terminations, whenever they come: one line, status 130 or 143, nothing left behind."""
+"""Interrupts and terminations, whenever they come: one line, status 130 or 143, nothing left
+behind."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def test_a_closed_terminal_and_a_limit_on_processor_time_end_it_as_an_interrupt_
     tmp_path: Path,
 ) -> None:
     """By default the system would end the process at once, and temporary files would stay."""
-    heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # the tests themselves may run under nohup
+    # the tests themselves may run under nohup
+    heard = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     done = python(heard + WAITING.format(number=int(signal.SIGHUP)), tmp_path)
     assert (done.stdout, done.returncode, done.stderr.count("\n")) == (
         "",

@@ -1,4 +1,5 @@
-"""mask: every field of every row survives, whatever the formats, and a bad row is named wherever it stands."""
+"""mask: every field of every row survives, whatever the formats, and a bad row is named wherever it
+stands."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_a_token_that_occurs_nowhere_is_named_and_not_counted(run: Run) -> None:
     status, _, said = run("mask", "a.csv", "--text", "text", *tokens)
     assert status == 0 and said.splitlines() == [
         "cannot mask ⟨length 20–50⟩: it is the length of a text, not a word in it",
-        "“tabelt” and “on my tablte” occur in no text; did you mean `--token tablet --token 'on my tablet'`?",
+        "“tabelt” and “on my tablte” occur in no text; did you mean `--token tablet --token 'on "
+        "my tablet'`?",
         "1 of 2 documents changed, 1 token removed: tokensieve-mask/masked.csv",
     ]
     assert json.loads(Path("tokensieve-mask/summary.json").read_text())["tokens"] == ["good"]
@@ -130,7 +132,8 @@ def test_a_token_that_occurs_nowhere_is_named_and_not_counted(run: Run) -> None:
         ),
         (
             ["zzz", ""],
-            "“zzz” and “(empty)” occur in no text; check the spelling, the file and the column (--text)",
+            "“zzz” and “(empty)” occur in no text; check the spelling, the file and the column "
+            "(--text)",
         ),
         (["⟨emoji⟩"], "cannot mask ⟨emoji⟩: it is formatting, not a word of the text"),
     ],

@@ -14,17 +14,18 @@ TOKENS = "--ngrams --min-documents --tokenizer --keep-case"
 ENDS = "--seed --out --quiet -q"
 FIRST = {  # command → arguments in order | options, as version 0.1 has them
     "demo": f" | --ngrams {ENDS}",
-    "audit": f"source | {READ} {PARTS} {TOKENS} {ENDS} --duplicates --stream --baseline --no-baseline --fail-on"
-    " --pictures --no-pictures",
+    "audit": f"source | {READ} {PARTS} {TOKENS} {ENDS} --duplicates --stream --baseline "
+    "--no-baseline --fail-on --pictures --no-pictures",
     "train": f"source | {READ} {PARTS} {TOKENS} {ENDS} --duplicates --stream --cluster",
     "predict": "model source | --text --encoding --out --quiet -q",
     "explain": "model text | --label --json",
     "mask": "source | --out --token --audit --text --encoding --tokenizer --keep-case --quiet -q",
-    "verify": f"source | {READ} {ENDS} --ngrams --min-documents --documents --types --relevant --length --d --eta"
-    " --max-norm --max-seconds --resume",
+    "verify": f"source | {READ} {ENDS} --ngrams --min-documents --documents --types --relevant "
+    "--length --d --eta --max-norm --max-seconds --resume",
     "reproduce": f"experiments | {ENDS} --data --scale --documents --list",
-    "diagnose": f"model source | {READ} {PARTS} {ENDS} --map --min-documents --max-documents --max-length --long"
-    " --batch-size --deletions --untrained --no-untrained --device --trust-remote-code --resume",
+    "diagnose": f"model source | {READ} {PARTS} {ENDS} --map --min-documents --max-documents "
+    "--max-length --long --batch-size --deletions --untrained --no-untrained "
+    "--device --trust-remote-code --resume",
 }
 
 

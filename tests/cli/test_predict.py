@@ -1,4 +1,5 @@
-"""predict: all probabilities, what stays beside them, the score where labels are there, and standard input."""
+"""predict: all probabilities, what stays beside them, the score where labels are there, and
+standard input."""
 
 from __future__ import annotations
 
@@ -104,7 +105,8 @@ def test_the_log_loss_of_many_classes_is_scikit_learns(k: int) -> None:
 
 def test_an_identifier_stays_and_other_columns_on_request(model: Path, run: Run) -> None:
     Path("a.jsonl").write_text(
-        '{"ID": "x", "review": "great", "tags": ["a"], "at": 1.5}\n{"ID": null, "review": null, "at": true}\n'
+        '{"ID": "x", "review": "great", "tags": ["a"], "at": 1.5}\n{"ID": null, "review": null, '
+        '"at": true}\n'
     )
     rows = rows_of(run("predict", str(model / "model"), "a.jsonl")[1])
     assert (
@@ -141,7 +143,9 @@ def test_standard_input_of_every_kind(
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "or not a gzip file"), (b"\xff\xfe\x00", [], "is not text"),
+        (b" \n", [], "standard input is empty"), (b"\x1f\x8bx", [], "or not a gzip file"), (b"\xff\xfe\x00", [], "is "
+                                                                                                                 "not "
+                                                                                                                 "text"),
         (b"id,review\n1,x\n", ["--keep", "other"], "standard input: there is no column 'other'"),
         (b"row,review\n1,x\n", ["--keep", "row"], "the results have a column of this name"),
         (b"stars,review\n9,x\n", ["--label", "stars"], "has none of the model's labels"),

@@ -78,7 +78,8 @@ def test_commands_of_an_audit_work_as_printed(
 def test_the_copy_is_audited_with_the_options_of_the_source(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
-    """Labels are merged and dropped, sides and groups named as before; the copy needs neither the encoding nor the separator."""
+    """Labels are merged and dropped, sides and groups named as before; the copy needs neither the
+    encoding nor the separator."""
     write_tickets(tmp_path / "first.csv")
     frame = pl.read_csv(tmp_path / "first.csv").rename({"Other text": "author's"})
     size = len(frame)
@@ -159,7 +160,8 @@ def test_no_command_to_audit_a_copy_that_cannot_replace_the_source(
 def test_mask_takes_every_source_that_an_audit_takes(
     run: Run, reports: list[Any], tmp_path: Path, kind: str
 ) -> None:
-    """These commands failed: of chat messages and nested columns, several files, a name with a dash, a copy of a copy."""
+    """These commands failed: of chat messages and nested columns, several files, a name with a
+    dash, a copy of a copy."""
     write_tickets(tmp_path / SOURCE)
     frame = (
         pl.read_csv(tmp_path / SOURCE)
@@ -281,7 +283,8 @@ def test_commands_of_an_audit_of_pairs_work_as_printed(
 def test_commands_of_an_audit_of_fields_and_other_columns_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
-    """Neither the space in a column's name nor its colon is one between the words of an n-gram; values are not masked."""
+    """Neither the space in a column's name nor its colon is one between the words of an n-gram;
+    values are not masked."""
     write_tickets(tmp_path / SOURCE)
     frame = pl.read_csv(tmp_path / SOURCE)
     agents = (
@@ -321,7 +324,8 @@ def test_commands_of_an_audit_of_pairs_with_other_columns_work_as_printed(
 def test_commands_for_many_words_of_pairs_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:
-    """Length comes first, and the card of the words names the audit's folder instead of all of them."""
+    """Length comes first, and the card of the words names the audit's folder instead of all of
+    them."""
     frame, words = demo_pairs(900), [f"walrus{letter}" for letter in "abcdefghijkl"]
     marked = [
         f"{text} {words[i // 2 % 12]}" if i % 2 == 0 else text

@@ -1,4 +1,5 @@
-"""Rare words are put into inputs that do not hold them: where, and what becomes of their numbers."""
+"""Rare words are put into inputs that do not hold them: where, and what becomes of their
+numbers."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
 
 
 def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
-    """Of two words that always come together neither was inserted, so that one word of the class alone ranked above both."""
+    """Of two words that always come together neither was inserted, so that one word of the class
+    alone ranked above both."""
     rng, order = np.random.default_rng(2), np.arange(200) % 2
     texts = [
         " ".join(
@@ -161,7 +163,8 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
 def test_a_slow_model_is_screened_in_some_documents(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Effects of all words in all documents were a third of the work, only to choose which words to confirm."""
+    """Effects of all words in all documents were a third of the work, only to choose which words to
+    confirm."""
     seen: list[int] = []
     integrate = PieceSubject.integrate
 
@@ -184,7 +187,8 @@ def test_a_slow_model_is_screened_in_some_documents(
 
 @pytest.mark.slow
 def test_rare_words_are_chosen_by_what_they_do_in_other_documents() -> None:
-    """Words that matter alone or beside one other word took all places, and a rare mark that works anywhere was not examined."""
+    """Words that matter alone or beside one other word took all places, and a rare mark that works
+    anywhere was not examined."""
     rng = np.random.default_rng(2)
     labels = np.arange(200) % 2
     texts = [

@@ -1,4 +1,5 @@
-"""Diagnosing transformers: pieces and words, attention and effects against direct computation, correlations, the verdict."""
+"""Diagnosing transformers: pieces and words, attention and effects against direct computation,
+correlations, the verdict."""
 
 from __future__ import annotations
 
@@ -124,7 +125,8 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
 
 @pytest.mark.parametrize("family", ["modernbert", "bert"])
 def test_on_the_straight_path_effects_add_up_to_the_change_of_the_answer(family: str) -> None:
-    """Where every word has the same share, the midpoint rule of integrated gradients: f(document) − f(padding in its place)."""
+    """Where every word has the same share, the midpoint rule of integrated gradients: f(document) −
+    f(padding in its place)."""
     model, tokenizer = build(family, TEXTS.to_list())
     frame = Frame.of(tokenizer)
     windows = Windows(tokenizer, TEXTS[:2], WordTokenizer(), WORDS, frame, None, True, silent)

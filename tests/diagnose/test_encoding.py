@@ -1,4 +1,5 @@
-"""Words and pieces: which word a piece belongs to, what is cut off, and what leaving a word out leaves."""
+"""Words and pieces: which word a piece belongs to, what is cut off, and what leaving a word out
+leaves."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ def test_learned_needs_accuracy_and_an_effect() -> None:
         and "no better than chance" in DiagnosisReport(chance).sentences()[0]
         and chance.leaning.is_empty()
     )
-    # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy at chance
+    # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy
+    # at chance
     swamped = linear({"good": 0.1, "bad": -0.1} | {f"w{i}": 8.0 * (-1) ** i for i in range(30)})
     assert diagnose(swamped, None, texts, labels, SETTINGS, classes=["0", "1"]).learned is False
 
@@ -148,7 +149,8 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
 
 
 def test_answers_that_hardly_differ_are_no_behaviour() -> None:
-    # a collapsed model moves its log-odds by a few ten-thousandths, which is more than an untrained one may
+    # a collapsed model moves its log-odds by a few ten-thousandths, which is more than an untrained
+    # one may
     rng = np.random.default_rng(0)
     answers, twin = rng.normal(0, 5e-4, (600, 1)), rng.normal(0, 1e-5, (600, 1))
 

@@ -1,4 +1,5 @@
-"""What people have for a model: each kind on a tiny one made on the spot, supported or refused in one clear line."""
+"""What people have for a model: each kind on a tiny one made on the spot, supported or refused in
+one clear line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Drift: found where shares change, not where only the mix of labels does; intervals and p-values by simulation."""
+"""Drift: found where shares change, not where only the mix of labels does; intervals and p-values
+by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Environments: effects that differ are found, those that do not are left alone, by simulations whose truth is known."""
+"""Environments: effects that differ are found, those that do not are left alone, by simulations
+whose truth is known."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def made(
     n: int = 1500,
     burst: float = 0.0,
 ) -> tuple[Counts, np.ndarray]:
-    """Documents of 40 tokens; in environment e type s is ratios[e, s] times as frequent in class 1 as in class 0.
+    """Documents of 40 tokens; in environment e type s is ratios[e, s] times as frequent in class 1
+    as in class 0.
 
     Args:
         rng: seeded.

@@ -1,4 +1,5 @@
-"""Formatting in the importance table and in counts: planted features found, words left as they are."""
+"""Formatting in the importance table and in counts: planted features found, words left as they
+are."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tokensieve.text.formatting import FORMATTING, Formatting
 
 
 def planted() -> tuple[Counts, pl.Series]:
-    """Random words; three trailing spaces in 10 % of the positives, a final "..." in 10 % of the negatives."""
+    """Random words; three trailing spaces in 10 % of the positives, a final "..." in 10 % of the
+    negatives."""
     rng = np.random.default_rng(1)
     labels = np.arange(600) % 2
     words = rng.integers(0, 30, size=(600, 12))
@@ -33,7 +35,8 @@ def planted() -> tuple[Counts, pl.Series]:
 
 
 def with_features(counts: Counts, texts: pl.Series) -> tuple[Counts, int]:
-    """The counts with one more column for each feature that holds in three documents, and how many these are."""
+    """The counts with one more column for each feature that holds in three documents, and how many
+    these are."""
     present = np.unpackbits(Formatting().bits(texts), axis=1, count=len(FORMATTING)).astype(
         np.float64
     )

@@ -1,4 +1,5 @@
-"""Units that belong together: merged by brute force, split whole, and no false discoveries from labels of whole units."""
+"""Units that belong together: merged by brute force, split whole, and no false discoveries from
+labels of whole units."""
 
 from __future__ import annotations
 

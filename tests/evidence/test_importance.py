@@ -1,4 +1,5 @@
-"""Token importance: every column by brute force, the test by enumeration and simulation, calibration and coverage."""
+"""Token importance: every column by brute force, the test by enumeration and simulation,
+calibration and coverage."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def random_counts(
 
 
 def documents_with(shares: np.ndarray, length: int, rng: np.random.Generator) -> np.ndarray:
-    """Documents of `length` tokens: type s with chance shares[k, s] in document k, the last type fills up."""
+    """Documents of `length` tokens: type s with chance shares[k, s] in document k, the last type
+    fills up."""
     return rng.multinomial(length, np.column_stack([shares, 1 - shares.sum(axis=1)]))
 
 
@@ -189,7 +191,8 @@ def test_posterior_interval_is_wilsons_on_documents_that_hold_the_type_once() ->
 
 
 def enumerated(counts: Counts, s: int, k: int) -> tuple[np.ndarray, float]:
-    """The sum of shares in class k under every relabelling of the documents, and the observed sum."""
+    """The sum of shares in class k under every relabelling of the documents, and the observed
+    sum."""
     dense = counts.matrix.toarray()
     share = dense[:, s] / np.maximum(dense.sum(axis=1), 1)
     every = {tuple(labels) for labels in permutations((counts.labels == k).tolist())}
@@ -252,7 +255,8 @@ def test_mean_variance_and_skewness_are_those_of_all_relabellings() -> None:
 
 @pytest.mark.slow
 def test_p_values_are_near_the_exact_ones_of_all_relabellings() -> None:
-    """Mid-p by enumeration of the 9!/(6! 3!) = 84 relabellings: a sum so coarse that 0.15 is what a smooth curve can reach."""
+    """Mid-p by enumeration of the 9!/(6! 3!) = 84 relabellings: a sum so coarse that 0.15 is what a
+    smooth curve can reach."""
     close = []
     for seed in range(6):
         counts = random_counts(seed, n=9, types=5, sizes=(6, 3))
@@ -302,7 +306,8 @@ def test_p_values_are_those_of_a_monte_carlo_permutation_test(rare: float) -> No
 def test_shuffled_labels_give_discoveries_at_no_more_than_the_nominal_rate(
     sizes: tuple[int, ...],
 ) -> None:
-    """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values uniform or above."""
+    """Zipf types in documents of very different lengths: P(any q < 0.05) ≤ 0.05 per class, p-values
+    uniform or above."""
     rng, runs, any_found, small, tested = np.random.default_rng(5), 40, 0, 0, 0
     n = sum(sizes)
     lengths = rng.geometric(1 / 60, size=n)
@@ -489,7 +494,8 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
     y = labels.astype(bool)
     odd = np.zeros(60, dtype=bool)
     odd[[0, 2]] = (
-        True  # two negative documents, so that a type is for a class without being in that class only
+        # two negative documents, so that a type is for a class without being in that class only
+        True
     )
     matrix = np.column_stack(
         [
@@ -528,7 +534,8 @@ def test_categories_and_the_frame_hold_the_same_table() -> None:
 
 
 def test_irrelevant_needs_evidence_and_a_lack_of_it_is_called_so() -> None:
-    """Types without any difference: common ones are shown to be irrelevant, those in few documents cannot be told."""
+    """Types without any difference: common ones are shown to be irrelevant, those in few documents
+    cannot be told."""
     rng = np.random.default_rng(21)
     shares = np.tile(np.r_[np.full(20, 0.01), np.full(20, 0.00002)], (2000, 1))
     counts = Counts.from_matrix(documents_with(shares, 60, rng), np.arange(2000) % 2)

@@ -1,4 +1,5 @@
-"""Intervals and tests by independent means: closed forms, other libraries, and simulations whose truth is known."""
+"""Intervals and tests by independent means: closed forms, other libraries, and simulations whose
+truth is known."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def test_q_values_are_scipys() -> None:
 
 
 def test_dispersion_of_documents_that_hold_a_type_once_is_that_of_a_coin() -> None:
-    """x = 1 in a share p of n documents: variance/mean = (1 − p) n/(n − 1), up to the one pooled event."""
+    """x = 1 in a share p of n documents: variance/mean = (1 − p) n/(n − 1), up to the one pooled
+    event."""
     first = np.array([[300.0, 500.0]])
     n = np.array([1000.0, 1000.0])
     phi = GroupSums(first, first, n, n).dispersion()
@@ -78,7 +80,8 @@ def test_dispersion_of_documents_that_hold_a_type_once_is_that_of_a_coin() -> No
 
 
 def test_a_class_without_any_is_bounded_by_about_t_squared_events() -> None:
-    """Nothing in 1000 documents, seen elsewhere once per document: the exact Poisson bound is 3.69/1000."""
+    """Nothing in 1000 documents, seen elsewhere once per document: the exact Poisson bound is
+    3.69/1000."""
     first = np.array([[0.0, 40.0]])
     sizes = np.array([1000.0, 1000.0])
     found = GroupSums(first, first, sizes, sizes).mean_interval(np.array([10**6]))
@@ -110,7 +113,8 @@ def test_zero_is_excluded_exactly_where_p_is_small(
 def test_intervals_of_unequal_classes_hold_the_truth(
     simulation: ModuleType, sizes: tuple[int, int], kind: str, burst: float
 ) -> None:
-    """Effect in version 0.1: 44 to 75 % of types in 5 to 100 documents; α: 77 % below five documents."""
+    """Effect in version 0.1: 44 to 75 % of types in 5 to 100 documents; α: 77 % below five
+    documents."""
     hits = simulation.coverage(sizes, kind, burst, 5, np.random.default_rng(4), types=150)
     for name in simulation.STATISTICS:
         few, some = hits["new", name][:3].sum(axis=0), hits["new", name][3:].sum(axis=0)
@@ -122,7 +126,8 @@ def test_intervals_of_unequal_classes_hold_the_truth(
 
 @pytest.mark.slow
 def test_intervals_hold_in_every_setting(simulation: ModuleType) -> None:
-    """At least 93 % in every setting; from five documents on at most 99 % over the settings; three standard errors allowed."""
+    """At least 93 % in every setting; from five documents on at most 99 % over the settings; three
+    standard errors allowed."""
     rng = np.random.default_rng(5)
     for sizes in simulation.SIZES:
         settings = product(simulation.LENGTHS, simulation.BURSTS)
@@ -147,7 +152,8 @@ def test_intervals_hold_in_every_setting(simulation: ModuleType) -> None:
 
 
 def test_intervals_of_many_classes_hold_the_truth() -> None:
-    """K = 3: α, effect (class sizes fixed) and posterior difference (labels drawn) of every class."""
+    """K = 3: α, effect (class sizes fixed) and posterior difference (labels drawn) of every
+    class."""
     rng, k, sizes = np.random.default_rng(8), 3, np.array([100, 120, 80])
     n, chance = int(sizes.sum()), rng.uniform(0.002, 0.06, size=(3, 12))
     weights = sizes[:, None] * chance
@@ -176,7 +182,8 @@ def test_intervals_of_many_classes_hold_the_truth() -> None:
 
 @pytest.mark.slow
 def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() -> None:
-    """Negative binomial counts: an interval that took occurrences for evidence would be far too short."""
+    """Negative binomial counts: an interval that took occurrences for evidence would be far too
+    short."""
     rng, posterior, naive = np.random.default_rng(9), [], []
     for _ in range(400):
         labels = rng.integers(2, size=1000)
@@ -199,7 +206,8 @@ def test_occurrences_that_pile_up_in_few_documents_are_few_pieces_of_evidence() 
 def units_drawn(
     rng: np.random.Generator, u: int, p: float, alike: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Answers, right with probability p, of u units of 1 to 15 documents each with correlation `alike` (beta-binomial)."""
+    """Answers, right with probability p, of u units of 1 to 15 documents each with correlation
+    `alike` (beta-binomial)."""
     chance = rng.beta(p * (1 - alike) / alike, (1 - p) * (1 - alike) / alike, u)
     units = np.repeat(np.arange(u), rng.integers(1, 16, u))
     return (rng.random(len(units)) < chance[units]).astype(float), units

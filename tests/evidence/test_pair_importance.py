@@ -1,4 +1,5 @@
-"""Differences within pairs: p against all swaps written out, win rates against scikit-learn and against a known judge."""
+"""Differences within pairs: p against all swaps written out, win rates against scikit-learn and
+against a known judge."""
 
 from __future__ import annotations
 
@@ -236,7 +237,8 @@ def test_at_equal_length_a_useless_word_is_called_useful_no_more_often_than_it_s
 def test_intervals_of_win_rates_are_wilsons_where_pairs_are_independent(
     wins: int, losses: int
 ) -> None:
-    """They had the variance of a rate of one half: true rates of 95% were inside in half of the cases."""
+    """They had the variance of a rate of one half: true rates of 95% were inside in half of the
+    cases."""
     n = wins + losses
     matrix = np.ones((2 * n, 2))
     matrix[:, 1] = np.repeat([1, 0], [wins, losses]).repeat(2) == np.tile([1, 0], n)
@@ -272,7 +274,8 @@ def test_a_tie_counts_once_as_half_a_win() -> None:
 def test_intervals_contain_the_true_rate_where_pairs_of_a_unit_are_alike(
     rate: float, alike: float, units: int, each: int
 ) -> None:
-    """Each unit has a rate of its own (a beta law with this mean; the same for all if `alike` is large)."""
+    """Each unit has a rate of its own (a beta law with this mean; the same for all if `alike` is
+    large)."""
     rng, inside = np.random.default_rng(14), []
     for _ in range(150):
         of_units = rng.beta(rate * alike, (1 - rate) * alike, units)

@@ -1,4 +1,5 @@
-"""Paired differences of accuracies: the test against enumeration, the interval against a likelihood."""
+"""Paired differences of accuracies: the test against enumeration, the interval against a
+likelihood."""
 
 from __future__ import annotations
 

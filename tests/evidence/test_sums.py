@@ -1,4 +1,5 @@
-"""Sums over documents: exact to the last bit of fixed point, and the same for every way to cut the corpus."""
+"""Sums over documents: exact to the last bit of fixed point, and the same for every way to cut the
+corpus."""
 
 from __future__ import annotations
 

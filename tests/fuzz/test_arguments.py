@@ -1,7 +1,7 @@
 """Hostile and odd options, files and model folders: a clean end, whatever they are.
 
-Every case calls the command line in place, in a folder of its own. Options come from the application itself, so that new ones take
-part. `make test` tries 50 cases, `make test-all` 1,000.
+Every case calls the command line in place, in a folder of its own. Options come from the
+application itself, so that new ones take part. `make test` tries 50 cases, `make test-all` 1,000.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def cell(rng: Random) -> str:
 
 
 def content(rng: Random) -> bytes:
-    """Bytes of a source: CSV or JSONL with odd cells, JSON of another shape, or noise; sometimes cut, packed or in UTF-16."""
+    """Bytes of a source: CSV or JSONL with odd cells, JSON of another shape, or noise; sometimes
+    cut, packed or in UTF-16."""
     table = [
         (cell(rng), rng.choice(LABELS[: rng.choice([2, 4, 8])]))
         for _ in range(rng.choice([0, 1, 4, 30]))
@@ -191,7 +192,8 @@ def content(rng: Random) -> bytes:
 
 
 def invocation(rng: Random) -> list[str]:
-    """A command in which one thing is odd: its source, its model or its options (up to three), sometimes all of them."""
+    """A command in which one thing is odd: its source, its model or its options (up to three),
+    sometimes all of them."""
     subject = rng.choice(["source", "model", "options", "options", "all"])
     name = rng.choice(["predict", "explain"] if subject == "model" else COMMANDS)
     arguments: list[str] = []

@@ -1,7 +1,9 @@
-"""Files that were changed at random, read by whatever reads them: an answer or one line, in seconds, within a gigabyte.
+"""Files that were changed at random, read by whatever reads them: an answer or one line, in
+seconds, within a gigabyte.
 
-Each case runs in a forked process with a limit on its time, so that a panic, an abort or a hang is one fault and not the end.
-`python tests/fuzz/test_damaged_files.py SECONDS [SEED [FAMILY …]]` tries cases until the processor time is spent, and counts them.
+Each case runs in a forked process with a limit on its time, so that a panic, an abort or a hang is
+one fault and not the end. `python tests/fuzz/test_damaged_files.py SECONDS [SEED [FAMILY …]]` tries
+cases until the processor time is spent, and counts them.
 """
 
 from __future__ import annotations
@@ -569,7 +571,8 @@ def main(seconds: float, seed: int, families: list[str]) -> int:
             f"{sum(counts.values())} cases, {spent:.0f} s, to seed {seed}: {dict(counts)}\n"
         )
     sys.stdout.write(
-        f"{sum(counts.values())} cases, {spent:.0f} s of processor, to seed {seed}: {dict(counts)}\n"
+        f"{sum(counts.values())} cases, {spent:.0f} s of processor, to seed {seed}: "
+        f"{dict(counts)}\n"
     )
     return min(faults, 1)
 

@@ -1,4 +1,5 @@
-"""What a web server may answer instead of a file: each answer is read whole, or refused in one line."""
+"""What a web server may answer instead of a file: each answer is read whole, or refused in one
+line."""
 
 from __future__ import annotations
 

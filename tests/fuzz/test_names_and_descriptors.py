@@ -1,7 +1,7 @@
 """Two kinds of attack: names that are paths, twins or links, and a limit on open files.
 
-Labels become folders, and folders are named by people: each such run ends well, or in one line, and writes
-nothing outside of its folder.
+Labels become folders, and folders are named by people: each such run ends well, or in one line, and
+writes nothing outside of its folder.
 """
 
 from __future__ import annotations

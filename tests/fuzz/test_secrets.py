@@ -1,7 +1,8 @@
-"""No run of any command writes a secret of an address: not to a file, not to a page, not in an error.
+"""No run of any command writes a secret of an address: not to a file, not to a page, not in an
+error.
 
-A marker is put into the user, the password or the query of every address that a command takes. The server
-answers, so that most runs with a query end well and write all their files.
+A marker is put into the user, the password or the query of every address that a command takes. The
+server answers, so that most runs with a query end well and write all their files.
 """
 
 from __future__ import annotations

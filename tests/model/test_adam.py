@@ -1,4 +1,5 @@
-"""Minibatch Adam on the two-numbers-per-type table: against PyTorch's Adam, a plain loop, and itself."""
+"""Minibatch Adam on the two-numbers-per-type table: against PyTorch's Adam, a plain loop, and
+itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers, loss and gradients: against token sequences, finite differences, automatic differentiation and exact fractions."""
+"""Answers, loss and gradients: against token sequences, finite differences, automatic
+differentiation and exact fractions."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def problem(
 def sequence_gradients(
     documents: list[list[int]], labels: np.ndarray, E: np.ndarray, p: np.ndarray, V: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Loss, ∇_E, ∇_p, ∇_V, token by token: no counts, no types, the derivative of softmax written out as a Jacobian."""
+    """Loss, ∇_E, ∇_p, ∇_V, token by token: no counts, no types, the derivative of softmax written
+    out as a Jacobian."""
     loss, gE, gp, gV = 0.0, np.zeros_like(E), np.zeros_like(p), np.zeros_like(V)
     for tokens, label in zip(documents, labels, strict=True):
         X = E[tokens]

@@ -1,4 +1,5 @@
-"""The classifier: scikit-learn's contract, exact sums, small and unequal data, and what it can learn."""
+"""The classifier: scikit-learn's contract, exact sums, small and unequal data, and what it can
+learn."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ WORDS = st.lists(
     st.sampled_from([*MARKS, *FILLER, "unseen", "", "<br />", "AWFUL"]), max_size=40
 ).map(" ".join)
 NEGATIVE_DATA = {
-    "check_decision_proba_consistency": "feeds negative numbers although the tags say that X is not negative",
+    "check_decision_proba_consistency": "feeds negative numbers although the tags say that X is "
+    "not negative",
     "check_class_weight_classifiers": "likewise; tests/model/test_weights.py has counts",
 }
 
@@ -556,7 +558,8 @@ def test_a_model_is_printed_without_its_regular_expression() -> None:
 
 
 def test_groups_are_held_out_whole() -> None:
-    """Forty copies of each of thirty texts with random labels: chance is all there is, and with their groups the model says so."""
+    """Forty copies of each of thirty texts with random labels: chance is all there is, and with
+    their groups the model says so."""
     rng = np.random.default_rng(0)
     sources = [" ".join(rng.choice([f"w{i}" for i in range(500)], 20)) for _ in range(30)]
     groups = np.repeat(np.arange(30), 40)
@@ -585,7 +588,8 @@ def test_of_few_documents_every_token_counts_and_of_many_only_those_in_three() -
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_class_with_few_documents_makes_nobody_overconfident(seed: int) -> None:
-    """Forty-five documents of chance, three of them of one class: hardly worse than the class frequencies on new ones."""
+    """Forty-five documents of chance, three of them of one class: hardly worse than the class
+    frequencies on new ones."""
     rng = np.random.default_rng(seed)
     texts = [" ".join(rng.choice(FILLER, 12)) for _ in range(1045)]
     labels = np.r_[np.arange(45) < 3, rng.random(1000) < 3 / 45].astype(np.int64)

@@ -1,5 +1,5 @@
-"""Partitions as chunks: the bits of one machine. What needs worker processes runs on a real Dask cluster, everything else on a
-client whose tasks run at once in this process."""
+"""Partitions as chunks: the bits of one machine. What needs worker processes runs on a real Dask
+cluster, everything else on a client whose tasks run at once in this process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_a_cluster_trains_again_on_the_types_themselves_whatever_they_are_called
 
 
 def test_sums_are_added_before_more_of_them_are_made() -> None:
-    # all sums of importance would wait in the workers' memory: 5 GB for 500,000 types and 10^6 documents
+    # all sums of importance would wait in the workers' memory: 5 GB for 500,000 types and 10^6
+    # documents
     client = Mock()
     Partitions(client, range(5)).each(len).sum()
     tasks = [
@@ -133,7 +134,8 @@ def here() -> InProcess:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two workers; these, and those that replace them, are forks of one process that has loaded the libraries."""
+    """Two workers; these, and those that replace them, are forks of one process that has loaded the
+    libraries."""
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         distributed.utils.get_mp_context().set_forkserver_preload(
             ["tokensieve.task.cluster", "distributed.nanny"]
@@ -333,7 +335,8 @@ REFUSED: list[tuple[list[Any], dict[str, Any], str]] = [
     ([[("a b", "x"), ("c", "x")]], {}, "has only one value, 'x'"),
     ([[("a", "x"), ("c", "y")], [("a", "x")]], {}, "'y' occurs once"),
     ([[("a", "x"), ("c", "y")]] * 2, {"min_documents": 3}, "lower --min-documents"),
-    ([[("a b", "x")], pl.DataFrame({"text": ["a"]})], {}, "partition 2: there is no column 'label' for the label"),
+    ([[("a b", "x")], pl.DataFrame({"text": ["a"]})], {}, "partition 2: there is no column "
+                                                          "'label' for the label"),
     ([TWICE], {}, "partition 1: the column name 'text' occurs more than once"),
     ([["ab", "cd"]], {}, "pairs or data frames"),
     ([[("a", "b", "c")]], {}, "pairs or data frames"),
@@ -565,7 +568,8 @@ def test_a_source_read_by_workers_has_the_bits_of_one_machine(
 def test_a_column_named_split_and_merged_labels_are_those_of_one_machine(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All training rows come first, so that the first rows alone do not show that the column marks test rows."""
+    """All training rows come first, so that the first rows alone do not show that the column marks
+    test rows."""
     rows = strange_rows().with_columns(
         split=pl.when(pl.int_range(N) < 300).then(pl.lit("train")).otherwise(pl.lit("test"))
     )
@@ -627,7 +631,8 @@ def test_without_a_test_set_a_fraction_is_set_aside_and_no_text_or_group_is_on_b
         ({"drop": ("pos",)}, "only one value, 'neg'"),
         (
             {"drop": ("bad",)},
-            "no document has the label 'bad' named in --group or --drop; the labels are 'neg', 'pos'",
+            "no document has the label 'bad' named in --group or --drop; the labels are 'neg', "
+            "'pos'",
         ),
     ],
 )
@@ -744,7 +749,8 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
     columns = one.tokens.columns[: one.tokens.columns.index("score")]
     assert_frame_equal(there.tokens.select(columns), one.tokens.select(columns), check_exact=True)
     assert_frame_equal(there.environments, one.environments, check_exact=True)
-    # what depends on the training of models differs: an average over a few hundred documents is not the model of one machine
+    # what depends on the training of models differs: an average over a few hundred documents is not
+    # the model of one machine
     mine, others = (
         [
             f
@@ -770,7 +776,8 @@ def test_an_audit_finds_what_it_finds_on_one_machine(
 
 
 def many_rows() -> pl.DataFrame:
-    """The same with near copies, a drifting word, a site where a word turns, and a class of few documents."""
+    """The same with near copies, a drifting word, a site where a word turns, and a class of few
+    documents."""
     i = pl.col("i")
     frame = planted_rows().with_columns(
         text=pl.when((i % 11 == 5) & (pl.col("part") == "test"))
@@ -813,7 +820,8 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
 def test_of_many_documents_only_texts_are_those_of_a_sample(
     here: InProcess, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Findings count all documents, and have the numbers of one machine, although the client has less than half of them."""
+    """Findings count all documents, and have the numbers of one machine, although the client has
+    less than half of them."""
     many_rows().write_parquet(tmp_path / "a.parquet")
     given = {"text": "text", "label": "label", "baseline": False, "split": "part"} | options
     one = audit(read_corpus(tmp_path / "a.parquet", Settings(**given)), Settings(**given))

@@ -1,4 +1,5 @@
-"""What a token does to the model's answers: against deletion and a second answer, exact fractions and hand-made documents."""
+"""What a token does to the model's answers: against deletion and a second answer, exact fractions
+and hand-made documents."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ HEADS = [1, 3]
 def problem(
     seed: int, heads: int, spread: float = 1.5, n: int = 12, types: int = 9
 ) -> tuple[Counts, *tuple[np.ndarray, ...]]:
-    """Counts with an empty document, one of a single type and a type in no document; scores, values and prior."""
+    """Counts with an empty document, one of a single type and a type in no document; scores, values
+    and prior."""
     rng = np.random.default_rng(seed)
     matrix = rng.poisson(0.7, size=(n, types))
     matrix[0], matrix[1], matrix[1, 2], matrix[:, -1] = 0, 0, 3, 0
@@ -156,7 +158,8 @@ def test_relative_precision_where_one_type_takes_all_attention(
         attention(counts.matrix, np.log(2) * np.array(powers)),
         strict=True,
     ):
-        # e^u carries a relative error of |u| rounding units, and w_s − f_X cancels where the values agree
+        # e^u carries a relative error of |u| rounding units, and w_s − f_X cancels where the values
+        # agree
         assert (
             abs(got - float(exact)) <= 1e-11 * (q * max(map(abs, w)) + abs(float(exact))) + 1e-290
         )

@@ -1,4 +1,5 @@
-"""Joint training of E, p and v: step by step against PyTorch's literal token-by-token model, and its checkpoints."""
+"""Joint training of E, p and v: step by step against PyTorch's literal token-by-token model, and
+its checkpoints."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def begin(classes: int = 2, seed: int = 1) -> Start:
 
 
 def in_torch(counts: Counts, start: Start, how: TrainingSettings) -> tuple[Any, Any, Any]:
-    """The same training with every token embedded, softmax over tokens, autograd and torch.optim."""
+    """The same training with every token embedded, softmax over tokens, autograd and
+    torch.optim."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     E, p, v = (torch.tensor(x.copy(), dtype=torch.float64, requires_grad=True) for x in start)
     trained = [x for name, x in zip("Epv", (E, p, v), strict=True) if name not in how.frozen]

@@ -1,4 +1,5 @@
-"""A text in pieces: nothing of it lost, contributions that add up, n-grams shared among their words."""
+"""A text in pieces: nothing of it lost, contributions that add up, n-grams shared among their
+words."""
 
 from __future__ import annotations
 

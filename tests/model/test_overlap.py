@@ -1,4 +1,5 @@
-"""Documents that are parts of one another, such as the phrases of sentences, are held out together when training is chosen."""
+"""Documents that are parts of one another, such as the phrases of sentences, are held out together
+when training is chosen."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tokensieve.text.counts import Counts
 
 
 def spans(sentences: int, seed: int = 0, words: int = 8, each: int = 5) -> tuple[Counts, Ints]:
-    """Sentences of words of their own and common ones, with spans of them; and the sentence of each document."""
+    """Sentences of words of their own and common ones, with spans of them; and the sentence of each
+    document."""
     rng = np.random.default_rng(seed)
     rows, of = [], []
     for i in range(sentences):
@@ -95,7 +97,8 @@ def test_documents_of_their_own_are_divided_as_ever() -> None:
 
 
 def test_spans_do_not_give_away_what_is_held_out() -> None:
-    """The labels of sentences are chance, so that the loss on others is about log 2 and not near zero."""
+    """The labels of sentences are chance, so that the loss on others is about log 2 and not near
+    zero."""
     model = fit(spans(500)[0], TrainSettings(min_documents=1))
     assert (
         model.validation[:, 1].min() > 0.6

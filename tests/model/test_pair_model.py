@@ -1,4 +1,5 @@
-"""The pairwise loss: gradients against finite differences and PyTorch, exact sums, swaps, and what training finds."""
+"""The pairwise loss: gradients against finite differences and PyTorch, exact sums, swaps, and what
+training finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A model on disk: back bit for bit, every damage named, nothing unpickled, and its table run by other programs."""
+"""A model on disk: back bit for bit, every damage named, nothing unpickled, and its table run by
+other programs."""
 
 from __future__ import annotations
 
@@ -311,7 +312,8 @@ def test_a_model_of_counts_has_no_tokens_to_save() -> None:
 
 
 def run_table(model: dict[str, Any], text: str) -> list[float]:
-    """The portable table in plain Python; the pattern's \\p classes are left out, which ASCII text does not need."""
+    """The portable table in plain Python; the pattern's \\p classes are left out, which ASCII text
+    does not need."""
     settings = model["tokenizer"]
     assert settings["kind"] == "words"
     plain = re.sub(r"(?i)<br\s*/?>", " ", text) if settings["line_breaks"] else text

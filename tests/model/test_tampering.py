@@ -1,4 +1,5 @@
-"""Model folders that somebody changed and signed again: each is refused in one line before anything of it is used."""
+"""Model folders that somebody changed and signed again: each is refused in one line before anything
+of it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Weights of documents: repeated documents, left out ones, and scikit-learn's class_weight are what they are checked against."""
+"""Weights of documents: repeated documents, left out ones, and scikit-learn's class_weight are what
+they are checked against."""
 
 from __future__ import annotations
 
@@ -87,8 +88,9 @@ def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int
 
 @pytest.mark.parametrize("units", [False, True])
 def test_integer_weights_answer_like_repeated_documents(units: bool) -> None:
-    """The whole fit, the choices by held-out documents included, with copies on one side of every split. What is left is the order
-    of batches and the smoothing of the start, which sees more documents: probabilities differ by 0.03 at most on average."""
+    """The whole fit, the choices by held-out documents included, with copies on one side of every
+    split. What is left is the order of batches and the smoothing of the start, which sees more
+    documents: probabilities differ by 0.03 at most on average."""
     counts = made(300, 2, 5, 40)
     times = np.random.default_rng(0).integers(1, 4, 300)
     many = repeated(counts, times)

@@ -1,4 +1,5 @@
-"""Addresses: http and https from a server of static files, s3 from a server of moto's; and no message shows a credential."""
+"""Addresses: http and https from a server of static files, s3 from a server of moto's; and no
+message shows a credential."""
 
 from __future__ import annotations
 
@@ -85,7 +86,10 @@ def secure(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which makes the certificate of the server, is not installed")
     path = tmp_path_factory.mktemp("certificate") / "both.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext "
+        "subjectAltName=DNS:localhost"
+    )
     done = subprocess.run(
         [*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True
     )

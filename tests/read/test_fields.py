@@ -1,4 +1,5 @@
-"""Texts of several fields: marks that nothing in a text can fake, tokens that know their field, models that keep it all."""
+"""Texts of several fields: marks that nothing in a text can fake, tokens that know their field,
+models that keep it all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every layout of the page "What it reads" is read by the command beside it, and bad input of each kind ends in one line."""
+"""Every layout of the page "What it reads" is read by the command beside it, and bad input of each
+kind ends in one line."""
 
 from __future__ import annotations
 
@@ -201,13 +202,31 @@ def test_several_answers_count_as_one_prompt() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        ({"a": ["x"] * 4, "b": ["y"] * 4, "w": ["a", "b", "c", "a"]}, {"winner": "w"}, "row 3: column 'w' contains 'c'"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": [7, 8]}, {"winner": "w"}, "does not say which answer won"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2, "s": ["1", "u"], "t": [1, 2]}, {"scores": ("s", "t")}, "row 2: the score 'u'"),
+        ({"a": ["x"] * 4, "b": ["y"] * 4, "w": ["a", "b", "c", "a"]}, {"winner": "w"}, "row 3: "
+                                                                                       "column "
+                                                                                       "'w' "
+                                                                                       "contains "
+                                                                                       "'c'"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": [7, 8]}, {"winner": "w"}, "does not say which "
+                                                                         "answer won"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "s": ["1", "u"], "t": [1, 2]}, {"scores": ("s", "t")}, "row "
+                                                                                                 "2: "
+                                                                                                 "the "
+                                                                                                 "score "
+                                                                                                 "'u'"),
         ({"a": ["x"] * 2, "b": ["y"] * 2}, {"winner": "w"}, "no column 'w' for the winner"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns, but --pairs names 2"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "text": "a"}, "--text is for labelled"),
-        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties must be half or drop"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2}, {"scores": ("a",)}, "--scores names 1 columns, but "
+                                                               "--pairs names 2"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "text": "a"}, "--text "
+                                                                                          "is "
+                                                                                          "for "
+                                                                                          "labelled"),
+        ({"a": ["x"] * 2, "b": ["y"] * 2, "w": ["a", "b"]}, {"winner": "w", "ties": "half of it"}, "--ties "
+                                                                                                   "must "
+                                                                                                   "be "
+                                                                                                   "half "
+                                                                                                   "or "
+                                                                                                   "drop"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_preferences_is_named(
@@ -411,7 +430,8 @@ def test_lists_of_answers_and_ranks_in_csv(tmp_path: Path) -> None:
 
 
 def test_what_a_folder_holds_beside_training_data_is_named(tmp_path: Path) -> None:
-    """Test rows without labels (or with −1) are left aside; labelled ones are the test set, of pairs too."""
+    """Test rows without labels (or with −1) are left aside; labelled ones are the test set, of
+    pairs too."""
     frame = pl.DataFrame({"text": TEXTS, "label": [i % 2 for i in range(N)]})
     for labels in (
         frame.select("text"),
@@ -592,7 +612,10 @@ def test_a_damaged_arrow_file_is_one_line(
 
 def test_a_library_that_aborts_ends_in_one_line() -> None:
     """As Polars does for a Parquet file whose damaged page asks for 2^61 bytes."""
-    program = "import os; from tokensieve.errors import one_line\nwith one_line('x.parquet: is no Parquet file'): os.abort()"
+    program = (
+        "import os; from tokensieve.errors import one_line\nwith one_line('x.parquet: is no "
+        "Parquet file'): os.abort()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )

@@ -1,4 +1,5 @@
-"""Values of other columns as tokens, of documents and of pairs: found as shortcuts, and read again by `predict`."""
+"""Values of other columns as tokens, of documents and of pairs: found as shortcuts, and read again
+by `predict`."""
 
 from __future__ import annotations
 
@@ -218,7 +219,8 @@ def test_a_column_that_is_the_same_for_both_answers_needs_their_places() -> None
 
 
 def judged(n: int = 800, seed: int = 0, differ: bool = True) -> pl.DataFrame:
-    """Pairs that two judges compare: one rewards the word "tapestry", the other punishes it (or both reward it)."""
+    """Pairs that two judges compare: one rewards the word "tapestry", the other punishes it (or
+    both reward it)."""
     rng = np.random.default_rng(seed)
     words = [f"word{i}" for i in range(60)]
     answers = [
@@ -297,7 +299,8 @@ def test_chance_makes_judges_differ_as_often_as_p_says() -> None:
 
 
 def test_the_text_nan_in_a_column_of_numbers_is_missing(tmp_path: Path) -> None:
-    """In a CSV file it was a number beyond the last quartile, and an audit of a column with many of them ended in a traceback."""
+    """In a CSV file it was a number beyond the last quartile, and an audit of a column with many of
+    them ended in a traceback."""
     lines = [f"text number {i},{'NaN' if i % 2 else i},{i % 4 // 2}" for i in range(200)]
     (tmp_path / "prices.csv").write_text("\n".join(["text,price,label", *lines]) + "\n")
     corpus = read_corpus(tmp_path / "prices.csv", text="text", label="label", columns=["price"])

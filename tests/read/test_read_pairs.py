@@ -1,4 +1,5 @@
-"""Pairs of answers in: which rows are used, what is counted, and that whole prompts stay together."""
+"""Pairs of answers in: which rows are used, what is counted, and that whole prompts stay
+together."""
 
 from __future__ import annotations
 
@@ -99,15 +100,20 @@ def test_messages_are_read_for_their_last_content() -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([("p", "a", "b")], {"pairs": ("chosen", "other")}, "there is no column 'other' for the pairs; the columns are"),
+        ([("p", "a", "b")], {"pairs": ("chosen", "other")}, "there is no column 'other' for the "
+                                                            "pairs; the columns are"),
         ([("p", "a", "b")], {"pairs": ("chosen", "chosen")}, "must name two different columns"),
         ([("p", "a", "b")], {}, "has a single usable pair"),
-        ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column 'prompt'"),
-        ([("p", "a", "a"), ("q", None, "d")], {}, "none of the 2 rows is a usable pair (1 without an answer, 0 with an empty"),
+        ([("p", "a", "b"), ("p", "c", "d")], {}, "all 2 pairs have the same value in column "
+                                                 "'prompt'"),
+        ([("p", "a", "a"), ("q", None, "d")], {}, "none of the 2 rows is a usable pair (1 "
+                                                  "without an answer, 0 with an empty"),
         ([("p", 1, 2), ("q", 3, 4)], {}, "row 1: column 'chosen' contains int values, not text"),
         ([("p", float("nan"), "b"), ("q", None, "d")], {}, "is a usable pair"),
-        ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for the groups"),
-        ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must contain 'test' for test rows"),
+        ([("p", "a", "b"), ("q", "c", "d")], {"by": "topic"}, "there is no column 'topic' for "
+                                                              "the groups"),
+        ([("p", "a", "b"), ("q", "c", "d")], {"split": "prompt"}, "must contain 'test' for test "
+                                                                  "rows"),
         ([], {}, "has no rows"),
     ],
 )  # fmt: skip
@@ -228,7 +234,8 @@ def layouts() -> dict[str, tuple[pl.DataFrame, dict[str, object]]]:
     lists = pl.DataFrame(
         {"prompt": prompt, "answers": list(map(list, sides)), "scores": list(map(list, scores))}
     )
-    # one row per answer: the prompts of two pairs must not be one here, so that each row says which pair it is of
+    # one row per answer: the prompts of two pairs must not be one here, so that each row says which
+    # pair it is of
     rows = lists.with_row_index("pair").explode("answers", "scores")
     winner = pl.Series("winner", np.where(first, "model_a", "model_b").tolist())
     return {

@@ -1,4 +1,5 @@
-"""Audits for tests of pages: of any tokens and classes, made of random numbers; and of generated reviews."""
+"""Audits for tests of pages: of any tokens and classes, made of random numbers; and of generated
+reviews."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Keyword in context: enough lines for each token of the lists, of both sides, each at a true place."""
+"""Keyword in context: enough lines for each token of the lists, of both sides, each at a true
+place."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ from tokensieve import Settings, audit, dataset_card
 from tokensieve.report.blocks import Report, Text
 from tokensieve.report.markdown import markdown
 
-HOSTILE = "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; $x$ ~~s~~ \u202e"
+HOSTILE = (
+    "[x](http://evil) ![i](//e) <b onclick=1> | `c` **b** # h\n\n## evil www.evil.org @you &lt; "
+    "$x$ ~~s~~ \u202e"
+)
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 

@@ -1,4 +1,5 @@
-"""One table of cases for the numbers of the static page and terminal, and for those of the page's own script."""
+"""One table of cases for the numbers of the static page and terminal, and for those of the page's
+own script."""
 
 from __future__ import annotations
 
@@ -24,8 +25,10 @@ CASES: list[tuple[str, list[float | None], str]] = [
     ("plain", [-1.5, 1], "−1.5"), ("plain", [-1e-9, 1], "0.0"), ("plain", [NAN], "–"), ("percent", [0.8766], "87.7%"),
     ("percent", [1.0], "100.0%"), ("percent", [0.0], "0.0%"), ("percent", [0.9996], "> 99.9%"), ("percent", [0.9994], "99.9%"),
     ("percent", [0.0004], "< 0.1%"), ("percent", [0.0006], "0.1%"), ("percent", [0.9999, 2], "99.99%"),
-    ("percent", [0.99999, 2], "> 99.99%"), ("percent", [0.999, 0], "> 99%"), ("percent", [0.004, 0], "< 1%"),
-    ("percent", [NAN], "–"), ("count", [12211], "12,211"), ("count", [0], "0"), ("chance", [0.0004], "< 0.001"),
+    ("percent", [0.99999, 2], "> 99.99%"), ("percent", [0.999, 0], "> 99%"), ("percent", [0.004, 0], "< "
+                                                                                                     "1%"),
+    ("percent", [NAN], "–"), ("count", [12211], "12,211"), ("count", [0], "0"), ("chance", [0.0004], "< "
+                                                                                                     "0.001"),
     ("chance", [0.0321], "0.032"),
     ("chance", [NAN], "–"),
 ]  # fmt: skip
@@ -52,8 +55,8 @@ def test_written_by_the_page(tmp_path: Path) -> None:
         for name, arguments, _ in CASES
     ]
     script = (FOLDER / "live/format.js").read_text(encoding="utf-8") + (
-        f"\nconst calls = {json.dumps(calls)};"
-        "console.log(JSON.stringify(calls.map(([name, given]) => Format[name](...given.map(Number)))));"
+        f"\nconst calls = {json.dumps(calls)};console.log(JSON.stringify(calls.map(([name, given]) "
+        "=> Format[name](...given.map(Number)))));"
     )
     (tmp_path / "run.js").write_text(script, encoding="utf-8")
     found = subprocess.run([node, tmp_path / "run.js"], capture_output=True, text=True, check=True)

@@ -128,7 +128,8 @@ def test_pictures_are_files_of_the_pages_specifications() -> None:
 
 @pytest.mark.slow
 def test_a_label_of_emojis_costs_no_picture(capfd: pytest.CaptureFixture[str]) -> None:
-    """Vega cuts a label that is too long for a chart, and what it leaves may end in half of a character."""
+    """Vega cuts a label that is too long for a chart, and what it leaves may end in half of a
+    character."""
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "😀" * 10 + " 2"))
     assert {"value", "score"} <= set(draw(pictures_in(audit))) and not capfd.readouterr().err
 

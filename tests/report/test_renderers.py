@@ -1,4 +1,5 @@
-"""A report of every kind of block, with hostile text in every place, on the terminal, as a page, as Markdown and in a notebook."""
+"""A report of every kind of block, with hostile text in every place, on the terminal, as a page, as
+Markdown and in a notebook."""
 
 from __future__ import annotations
 

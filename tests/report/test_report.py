@@ -1,4 +1,5 @@
-"""The report page and its pictures: right numbers, nothing of the data taken for markup, small for any data set."""
+"""The report page and its pictures: right numbers, nothing of the data taken for markup, small for
+any data set."""
 
 from __future__ import annotations
 

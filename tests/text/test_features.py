@@ -1,4 +1,5 @@
-"""Formatting as token types: each feature on texts made for it, of fields too, and in a vocabulary beside words."""
+"""Formatting as token types: each feature on texts made for it, of fields too, and in a vocabulary
+beside words."""
 
 from __future__ import annotations
 
@@ -233,8 +234,8 @@ def test_patterns_use_only_what_other_languages_have() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_no_pattern_backtracks_in_the_page(tmp_path: Path) -> None:
-    """The page runs them in JavaScript: each takes at most 0.4 s of the processor for texts on which nested repetitions would take
-    years."""
+    """The page runs them in JavaScript: each takes at most 0.4 s of the processor for texts on
+    which nested repetitions would take years."""
     runs = [
         "A",
         "Ab ",

@@ -1,4 +1,5 @@
-"""Texts, tokens and counts in files: the same bits as in memory, whatever the source and however small the parts."""
+"""Texts, tokens and counts in files: the same bits as in memory, whatever the source and however
+small the parts."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ QUIET = settings(deadline=None, derandomize=True, max_examples=10)
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of 17 documents, 20,000 bytes or 1,000 entries; frequencies go to files from 50 keys on."""
+    """Parts of 17 documents, 20,000 bytes or 1,000 entries; frequencies go to files from 50 keys
+    on."""
     monkeypatch.setattr(streaming, "MAX_BATCH_DOCUMENTS", 17)
     monkeypatch.setattr(streaming, "MAX_BATCH_BYTES", 20_000)
     monkeypatch.setattr(arrays, "ENTRIES_PER_BLOCK", 1_000)
@@ -222,7 +224,8 @@ def test_frequencies_in_files_are_those_of_one_dictionary(
                 wanted: list[Any] = [k for k, n in expected.items() if n >= minimum]
                 wanted = sorted(wanted) if kind == pl.Int64 else sorted(map(str, wanted))
                 assert reduce(operator.add, sums).frequent(minimum).to_list() == wanted
-                # other groups, sent from one process to another on the way, and the same sums added twice
+                # other groups, sent from one process to another on the way, and the same sums added
+                # twice
                 half = len(sums) // 2
                 for _ in range(2):
                     groups = [
@@ -356,7 +359,10 @@ def test_the_room_that_counts_need_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", fast_first(["raise KeyboardInterrupt", "", "sys.exit(3)"]))
 def test_a_process_leaves_no_folder_behind(tmp_path: Path, end: str) -> None:
-    program = f"import sys; from tokensieve.files import Folder; a = Folder(); a.new().write_text('x'); {end}"
+    program = (
+        "import sys; from tokensieve.files import Folder; a = Folder(); a.new().write_text('x'); "
+        f"{end}"
+    )
     command = [sys.executable, "-c", program]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,5 @@
-"""Tokens: against scikit-learn's CountVectorizer, awkward Unicode, places in the text, and word-piece tokenizers."""
+"""Tokens: against scikit-learn's CountVectorizer, awkward Unicode, places in the text, and
+word-piece tokenizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the checks of an audit read: the documents, the trained model and what both say about each token.
+"""What the checks of an audit read: the documents, the trained model and what both say about each
+token.
 
 A result that several checks need is a function of the context, marked `@computed_once`:
 

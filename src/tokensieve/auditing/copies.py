@@ -95,7 +95,8 @@ class _FieldChunks(Chunks):
 
 @computed_once
 def first_copies(audit: AuditContext) -> Ints:
-    """The first copy of each training document; near duplicates count where they were looked for."""
+    """The first copy of each training document; near duplicates count where they were looked
+    for."""
     near = near_duplicates(audit)
     if near is None:
         return _first_with_same_key(audit.train.corpus.keys)
@@ -109,7 +110,8 @@ def without_copies(audit: AuditContext, documents: Ints) -> Ints:
 
 
 def removal_advice(audit: AuditContext, n_exact: int, n_near: int) -> str:
-    """A sentence on how to remove copies: an option drops exact ones, near ones are left to a person."""
+    """A sentence on how to remove copies: an option drops exact ones, near ones are left to a
+    person."""
     by_hand = "by hand (findings.csv lists their rows)"
     reader_drops_copies = not audit.task.known_totals  # on a cluster none are dropped
     if n_exact and reader_drops_copies:
@@ -122,7 +124,10 @@ def removal_advice(audit: AuditContext, n_exact: int, n_near: int) -> str:
         advice = f"Remove the copies {by_hand}"
     has_groups = audit.train.corpus.groups is not None  # and they have not kept copies together
     if not has_groups:
-        advice += ", or keep them together with --by COLUMN if a column tells which documents belong together"
+        advice += (
+            ", or keep them together with --by COLUMN if a column tells which documents belong "
+            "together"
+        )
     return f"{advice}."
 
 

@@ -1,4 +1,5 @@
-"""What an audit measured: numbers and tables. Sentences, commands and files are made from it elsewhere."""
+"""What an audit measured: numbers and tables. Sentences, commands and files are made from it
+elsewhere."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ class AuditData:
             value w, attention (relative to a uniform share, averaged over the documents containing
             the token) and quadrant.
         neutral: class → posterior difference of a token that predicts nothing.
-        attention_share: quadrant → (fraction of all attention, fraction of uniform attention) of its
-            types, means over training documents; both sum to one.
+        attention_share: quadrant → (fraction of all attention, fraction of uniform attention) of
+            its types, means over training documents; both sum to one.
         findings: what to act on, most serious first.
         baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts;
             None without the baseline.
@@ -70,8 +71,8 @@ class AuditData:
         few_words: what the most informative words alone predict; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like,
             margin, against).
-        labels_not_judged: classes that the models cannot predict, so that it cannot be said which of
-            their labels are wrong.
+        labels_not_judged: classes that the models cannot predict, so that it cannot be said which
+            of their labels are wrong.
         environments: for each token type and class, its effect in each environment and whether the
             effects agree; empty without environments.
         curve: test accuracy by number of training documents; empty if it was not measured.
@@ -129,7 +130,8 @@ class AuditData:
 
     @property
     def unknown_share(self) -> float:
-        """Fraction of the words in the test documents that are too rare in training to be tokens."""
+        """Fraction of the words in the test documents that are too rare in training to be
+        tokens."""
         return float(self.learned.summary["unknown_share"])
 
     @property
@@ -207,8 +209,8 @@ class AuditData:
     def top(self, label: object = None, rows: int = 10) -> pl.DataFrame:
         """The strongest predictors of a class, given by name (1 is "1"), or of any class.
 
-        Only tokens with q < 0.05 in at least 5 documents, ordered by the conservative bound of their
-        posterior difference.
+        Only tokens with q < 0.05 in at least 5 documents, ordered by the conservative bound of
+        their posterior difference.
 
         Raises:
             InputError: there is no such class.
@@ -260,7 +262,8 @@ class AuditData:
 
     @cached_property
     def finding_rows(self) -> pl.DataFrame:
-        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row, label."""
+        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
+        label."""
         columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
         columns |= {name: ROWS[name] for name in ("part", "row", "label")}
         tables = [pl.DataFrame(schema=columns)]
@@ -306,7 +309,8 @@ class AuditData:
 
 
 def _rows_with_each(tokens: pl.Series, part: CountedCorpus, name: str) -> pl.DataFrame:
-    """The documents of one side that contain each token, in the order of the tokens, then of rows."""
+    """The documents of one side that contain each token, in the order of the tokens, then of
+    rows."""
     places = {str(token): place for place, token in enumerate(part.counts.tokens)}
     types = np.array([places[token] for token in tokens], dtype=np.int64)
     holders = list(part.counts.holders(types))

@@ -15,8 +15,9 @@ NO_FINDINGS = (
 
 
 def dataset_card(audit: Audit) -> str:
-    """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each class's strongest predictors.
-    Returns Markdown that starts with a level-two heading; names, labels and tokens are escaped and stay on one line."""
+    """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each
+    class's strongest predictors. Returns Markdown that starts with a level-two heading; names,
+    labels and tokens are escaped and stay on one line."""
 
     train, test = count(audit.documents["train"]), count(audit.documents["test"])
     low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)
@@ -49,10 +50,11 @@ def dataset_card(audit: Audit) -> str:
     source = for_display(audit.name, 300, path=True)
     inside: list[Block] = [
         Text(
-            f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test documents, "
-            f"{len(audit.classes)} classes, {count(audit.token_types)} token types. A model that ignores token order predicts "
-            f"{percent(audit.test_accuracy)} of the test documents correctly (95% CI {low} to {high}); always predicting the "
-            f"largest class gets {percent(audit.majority_accuracy)}."
+            f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test "
+            f"documents, {len(audit.classes)} classes, {count(audit.token_types)} token types. A "
+            f"model that ignores token order predicts {percent(audit.test_accuracy)} of the test "
+            f"documents correctly (95% CI {low} to {high}); always predicting the largest class "
+            f"gets {percent(audit.majority_accuracy)}."
         ),
         Text(" ".join(without_shortcuts_sentences(audit))),
         Section(
@@ -61,7 +63,8 @@ def dataset_card(audit: Audit) -> str:
                 found
                 or [
                     Text(
-                        "The checks found no shortcut, leak or label problem, which does not show that there is none."
+                        "The checks found no shortcut, leak or label problem, which does not show "
+                        "that there is none."
                     )
                 ]
             ),

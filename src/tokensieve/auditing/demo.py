@@ -1,8 +1,8 @@
 """Built-in data with a known truth: reviews, and pairs of answers judged by a known rule.
 
-A review is a few sentences about neutral things of one of two topics. The adjective of a sentence is
-neutral or a sentiment word s of the topic, drawn with P(s | y) ∝ 1 + y δ_s. The strengths of a topic
-sum to 0, so δ_s is exact, and words of a topic keep company, as they do in real reviews. With
+A review is a few sentences about neutral things of one of two topics. The adjective of a sentence
+is neutral or a sentiment word s of the topic, drawn with P(s | y) ∝ 1 + y δ_s. The strengths of a
+topic sum to 0, so δ_s is exact, and words of a topic keep company, as they do in real reviews. With
 probability ν the word is negated ("not s") and drawn as if the label were the other one, so s alone
 has posterior difference (1 − 2ν) δ_s. The last line says how the review was posted; nearly all
 reviews that were posted in one of the ways are positive: the planted shortcut.
@@ -39,11 +39,13 @@ STRENGTHS |= dict(
     zip(_NEGATIVE, (-0.95, -0.9, -0.85, -0.8, -0.7, -0.6, -0.6, -0.5, -0.4, -0.25), strict=True)
 )
 NEUTRAL = (
-    "red round local usual second large early wooden digital narrow northern modern square foreign weekly"
+    "red round local usual second large early wooden digital narrow northern modern square foreign "
+    "weekly"
 ).split()
 THINGS = (
-    "plot room soup camera garden chair story kitchen ticket lamp song station table window coffee engine chapter pool market "
-    "actor bridge teacher jacket phone lesson theatre carpet river menu train"
+    "plot room soup camera garden chair story kitchen ticket lamp song station table window coffee "
+    "engine chapter pool market actor bridge teacher jacket phone lesson theatre carpet river menu "
+    "train"
 ).split()
 PLACES = "upstairs outside nearby downtown inside there abroad online".split()
 SENTENCES = (
@@ -101,8 +103,8 @@ class Reviews:
             Column("Result"),
         )
         summary = (
-            f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple testing). "
-            f"{inside} of {n} intervals contain the true strength."
+            f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple "
+            f"testing). {inside} of {n} intervals contain the true strength."
         )
         blocks = (Text(summary), Table("", columns, rows, first=n))
         title = "How well the planted effects were recovered"
@@ -150,7 +152,8 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
 
 
 def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
-    """Generate n pairs (prompt, chosen, rejected), four to a prompt; the same seed gives the same text."""
+    """Generate n pairs (prompt, chosen, rejected), four to a prompt; the same seed gives the same
+    text."""
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):

@@ -45,8 +45,8 @@ def environment_effects(audit: AuditContext) -> EnvironmentEffects | None:
     names = corpus.environments.drop_nulls().unique().sort().to_list()
     if len(names) > MAX_ENVIRONMENTS:
         raise InputError(
-            f"{corpus.name}: the --environments column has {len(names):,} different values, but the "
-            f"limit is {MAX_ENVIRONMENTS}; choose another column, or merge values (months into "
+            f"{corpus.name}: the --environments column has {len(names):,} different values, but "
+            f"the limit is {MAX_ENVIRONMENTS}; choose another column, or merge values (months into "
             "years, say)"
         )
     numbers = corpus.environments.replace_strict(

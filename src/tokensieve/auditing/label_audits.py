@@ -28,7 +28,8 @@ _COLUMNS = (
 
 
 def label_row(label: str, folder: str, audit: Audit) -> dict[str, Any]:
-    """One label's audit in short: of documents with and without it, in a folder beside the index."""
+    """One label's audit in short: of documents with and without it, in a folder beside the
+    index."""
     sizes = list(audit.class_documents.values())
     n_with_label = sizes[1] if len(sizes) == 2 else max(sizes)
     first = audit.findings[0] if audit.findings else None
@@ -98,8 +99,8 @@ class LabelAudits:
             blocks.append(Text(text, style="warning"))
         if self.not_reached:
             text = (
-                f"Only the {len(self.rows)} most frequent labels were audited. To audit another one, "
-                f"name it in a column of its own: {_named_sizes(self.not_reached)}."
+                f"Only the {len(self.rows)} most frequent labels were audited. To audit another "
+                f"one, name it in a column of its own: {_named_sizes(self.not_reached)}."
             )
             blocks.append(Text(text, style="warning"))
         n_with_findings = sum(row["findings"] > 0 for row in self.rows)

@@ -1,4 +1,5 @@
-"""How well labelled documents are predicted: accuracy, log loss, confusions, calibration, and accuracy by length and by data."""
+"""How well labelled documents are predicted: accuracy, log loss, confusions, calibration, and
+accuracy by length and by data."""
 
 from __future__ import annotations
 
@@ -37,11 +38,15 @@ class ModelCard:
         recall: of each class, the fraction of its documents that are predicted correctly.
         log_loss: mean of −log of the probability given to the label, in nats.
         base_log_loss: the same for predicting the class frequencies of the training documents.
-        calibration: bins of the predicted class's probability (low, high): documents, its mean (confidence), accuracy with its
-            95 % interval (accuracy_low, accuracy_high); bins without documents are left out.
-        calibration_error: mean distance of confidence and accuracy over these bins, weighted by documents.
-        lengths: groups by tokens that the model knows (low to high): documents, accuracy with its 95 % interval.
-        curve: training documents, accuracy with its 95 % interval of models trained on a part of them; empty if not requested.
+        calibration: bins of the predicted class's probability (low, high): documents, its mean
+            (confidence), accuracy with its 95 % interval (accuracy_low, accuracy_high); bins
+            without documents are left out.
+        calibration_error: mean distance of confidence and accuracy over these bins, weighted by
+            documents.
+        lengths: groups by tokens that the model knows (low to high): documents, accuracy with its
+            95 % interval.
+        curve: training documents, accuracy with its 95 % interval of models trained on a part of
+            them; empty if not requested.
     """
 
     confusion: Ints
@@ -58,7 +63,8 @@ class ModelCard:
     def of(
         cls, f: Floats, test: Counts, train_sizes: Ints, curve: pl.DataFrame | None = None
     ) -> ModelCard:
-        """The card of a classifier from its decision values of the test documents, shape (n,) for two classes, else (n, K)."""
+        """The card of a classifier from its decision values of the test documents, shape (n,) for
+        two classes, else (n, K)."""
         k, n = len(test.classes), test.n_documents
         p, predicted = probabilities(f), decide(f)
         right = predicted == test.labels
@@ -104,7 +110,8 @@ class ModelCard:
         return {"confusion": self.confusion.tolist()} | shares | losses | frames
 
     def blocks(self, names: tuple[str, ...]) -> list[Block]:
-        """Precision and recall, confusions, calibration, length and learning curve, as blocks of a report."""
+        """Precision and recall, confusions, calibration, length and learning curve, as blocks of a
+        report."""
         if not self.confusion.sum():
             return []
         order = sorted(
@@ -132,7 +139,10 @@ class ModelCard:
             Column("Test documents", "count"),
         )
         rows = [(for_display(names[i], 40), for_display(names[j], 40), n) for n, i, j in most]
-        loss = f"Log loss {plain(self.log_loss, 3)} ({plain(self.base_log_loss, 3)} from class frequencies alone)"
+        loss = (
+            f"Log loss {plain(self.log_loss, 3)} ({plain(self.base_log_loss, 3)} from class "
+            "frequencies alone)"
+        )
         details: list[Block] = [
             Table("Most frequent confusions", columns, rows),
             Text(f"{loss}; calibration error {percent(self.calibration_error)}."),
@@ -177,9 +187,9 @@ def learning_curve(
 ) -> pl.DataFrame:
     """Test accuracy of models trained on an eighth, a quarter, half and all of the documents.
 
-    Each makes as many passes as `model`, which was trained on all of them. `units` are the groups of
-    the test documents. The columns change, change_low, change_high and p_value compare each model
-    with the next smaller one, document by document. Empty where that would take long.
+    Each makes as many passes as `model`, which was trained on all of them. `units` are the groups
+    of the test documents. The columns change, change_low, change_high and p_value compare each
+    model with the next smaller one, document by document. Empty where that would take long.
     """
     if train.matrix.nnz > MAX_COUNTS_FOR_CURVE:
         return _accuracies([], [])
@@ -219,8 +229,8 @@ def _last_step(curve: pl.DataFrame) -> str:
     change = signed(100 * step["change"], 1)
     low, high = signed(100 * step["change_low"], 1), signed(100 * step["change_high"], 1)
     sentence = (
-        f"From {smaller:,} to {step['documents']:,} training documents, accuracy changes by {change} "
-        f"points (95% CI {low} to {high}, on the same test documents)"
+        f"From {smaller:,} to {step['documents']:,} training documents, accuracy changes by "
+        f"{change} points (95% CI {low} to {high}, on the same test documents)"
     )
     if step["p_value"] >= LEVEL:
         return f"{sentence}; the difference is within chance."

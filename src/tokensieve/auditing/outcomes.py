@@ -1,4 +1,5 @@
-"""Which test items an audit predicted correctly: a file, by which two audits are compared item by item."""
+"""Which test items an audit predicted correctly: a file, by which two audits are compared item by
+item."""
 
 from __future__ import annotations
 

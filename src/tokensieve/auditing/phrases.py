@@ -1,4 +1,5 @@
-"""Phrases that the sentences of an audit share: quoted tokens, documents of a class, formatting in words."""
+"""Phrases that the sentences of an audit share: quoted tokens, documents of a class, formatting in
+words."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ UNSPECIFIC_FEATURES = frozenset(
     {"symbol", "row of signs", "number", "code", "trailing spaces", "… character", ": colon"}
 )
 _WITH_ARTICLE = (
-    "tab|line break|blank line|no-break space|invisible character|bullet list|numbered list|heading|table|[link](…)|"
-    "e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
+    "tab|line break|blank line|no-break space|invisible character|bullet list|numbered "
+    "list|heading|table|[link](…)|e-mail address|@name|#tag|percentage|sum of money|emoji|emoticon"
 ).split("|")
 _CLAUSES = {
     "no final stop": "end without a full stop",

@@ -1,4 +1,5 @@
-"""Results for preference pairs only: which column names the preferred answer, and what wins at equal length."""
+"""Results for preference pairs only: which column names the preferred answer, and what wins at
+equal length."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ class PreferenceFacts:
     units: dict[str, int]
     accuracy: Share  # test pairs whose preferred answer the model names
     log_loss: float  # mean of −log P(preferred) over them
-    # pairs in which the longer answer (in characters) is preferred, of those of unequal length: "train" and "test"
+    # pairs in which the longer answer (in characters) is preferred, of those of unequal length:
+    # "train" and "test"
     longer: dict[str, Share]
-    # test pairs of lengths within a factor of 1.25: how many the model names, and where the longer one wins
+    # test pairs of lengths within a factor of 1.25: how many the model names, and where the longer
+    # one wins
     like_length: tuple[Share, Share]
     # a row per type: how often the side that alone contains it wins, as it is and at equal length
     # (`tokensieve.evidence.pairs`)
@@ -92,8 +95,9 @@ class PreferenceFacts:
         }
 
     def top(self, wins: bool, rows: int | None = 8, rate: float = 0.6) -> pl.DataFrame:
-        """The types that win (or lose) more often than `rate` at equal length, at its conservative bound, the most decisive
-        first: pairs · (2 bound − 1)². Only types in at least 10 pairs and 0.5% of all; lengths themselves are left out."""
+        """The types that win (or lose) more often than `rate` at equal length, at its conservative
+        bound, the most decisive first: pairs · (2 bound − 1)². Only types in at least 10 pairs and
+        0.5% of all; lengths themselves are left out."""
         bound = pl.col("equal_length_low") if wins else 1 - pl.col("equal_length_high")
         kept = self.wins.filter(
             pl.col("pairs") >= max(10, 0.005 * self.pairs["train"]),

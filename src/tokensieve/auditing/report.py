@@ -55,24 +55,27 @@ FIRST_RATE = 0.05  # of a class's documents: the rate that the sentence on contr
 HIGH_ACCURACY = 0.95  # from here a few words may define the label: the verdict then names them
 # the columns of an audit's tables, for readers of a page
 TERMS = {
-    "Effect": "How much more a token is used in the class than elsewhere: the mean over documents of "
-    "the token's fraction of the document, counted as negative outside the class and corrected for "
-    "unequal classes. The interval counts documents, not occurrences.",
-    "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the class "
-    "− occurrences elsewhere) / all occurrences, from −1 (never in the class) to +1 (only in it). "
-    "With unequal classes an uninformative token is not at 0. Long documents count more here than in "
-    "the effect, so the two can have opposite signs; q tests the effect.",
-    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most about one "
-    "in twenty predicts nothing.",
+    "Effect": "How much more a token is used in the class than elsewhere: the mean over "
+    "documents of the token's fraction of the document, counted as negative outside "
+    "the class and corrected for unequal classes. The interval counts documents, not "
+    "occurrences.",
+    "Posterior difference": "How exclusively a token belongs to the class: (occurrences in the "
+    "class − occurrences elsewhere) / all occurrences, from −1 (never in "
+    "the class) to +1 (only in it). With unequal classes an "
+    "uninformative token is not at 0. Long documents count more here "
+    "than in the effect, so the two can have opposite signs; q tests the "
+    "effect.",
+    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most "
+    "about one in twenty predicts nothing.",
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its "
     "tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the "
     "class.",
     "Attention": "Mean attention to the token in documents containing it, relative to the average "
     "token; 1 is average.",
-    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and whether "
-    "it receives above-average attention. No evidence: its interval is tight around zero for every "
-    "class. Too rare to tell: neither can be shown.",
+    "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and "
+    "whether it receives above-average attention. No evidence: its interval is "
+    "tight around zero for every class. Too rare to tell: neither can be shown.",
 }
 
 
@@ -109,7 +112,8 @@ def audit_report(audit: AuditData, about: Mapping[str, object]) -> Report:
 
 
 def _verdict(audit: AuditData) -> str:
-    """The sentence that page and terminal begin with: the most serious finding, or that there is none."""
+    """The sentence that page and terminal begin with: the most serious finding, or that there is
+    none."""
     if audit.findings:
         headline = audit.findings[0].headline
         no_shortcut = _no_shortcut(audit)
@@ -133,14 +137,14 @@ def _verdict(audit: AuditData) -> str:
         return f"{nothing}."
     words = quoted(audit.top(rows=3)["token"].to_list())
     return (
-        f"{nothing}, but the model predicts {percent(audit.accuracy.value)} of test labels with words "
-        f"such as {words}; check if they define the label."
+        f"{nothing}, but the model predicts {percent(audit.accuracy.value)} of test labels with "
+        f"words such as {words}; check if they define the label."
     )
 
 
 def _no_shortcut(audit: AuditData) -> str:
-    """Says that there is no shortcut; empty if there is one, something else that a model can exploit,
-    or if none could have been found."""
+    """Says that there is no shortcut; empty if there is one, something else that a model can
+    exploit, or if none could have been found."""
     is_exploitable = any(finding.exploitable for finding in audit.findings)
     if audit.shortcuts or is_exploitable or audit.n_predictive == 0:
         return ""
@@ -157,8 +161,8 @@ def _detection_limit(audit: AuditData) -> str:
         return ""
     first, *others = limits
     sentence = (
-        f"A word inserted into {percent(first.rate, 0)} of {of_class(largest, 'documents')} would have "
-        f"been found in {first.n_found} of {first.n_trials} trials"
+        f"A word inserted into {percent(first.rate, 0)} of {of_class(largest, 'documents')} would "
+        f"have been found in {first.n_found} of {first.n_trials} trials"
     )
     for limit in others:
         sentence += f"; into {percent(limit.rate, 0)}, in {limit.n_found}"
@@ -237,8 +241,8 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
     else:
         sentences.append(
             f"Trained without {named}, the model predicts {percent(everywhere.after)} of the "
-            f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with {them}: "
-            f"{change_clause(everywhere)}."
+            f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
+            f"{them}: {change_clause(everywhere)}."
         )
     shortcuts = "shortcuts" if is_several else "shortcut"
     sentences.append(
@@ -307,8 +311,8 @@ def _removal_commands(
     blocks += [Command(mask, "And from the test documents:") for mask in commands.masks[1:]]
     if commands.audit_again:
         then = (
-            "Then audit the copy (the accuracy can differ slightly from the one given here, because "
-            "the model is trained again):"
+            "Then audit the copy (the accuracy can differ slightly from the one given here, "
+            "because the model is trained again):"
         )
         blocks.append(Command(commands.audit_again, then))
         blocks.append(Command(commands.compare, "Finally, compare the two audits:"))
@@ -377,9 +381,9 @@ def _accuracy_section(audit: AuditData, sections: TaskSections) -> Section:
     n_attended = audit.quadrants[Quadrant.BOTH]
     n_ignored = audit.quadrants[Quadrant.DATA]
     predictive = (
-        f"{count(audit.n_predictive)} of {plural(audit.token_types, 'token type')} predict the label "
-        f"(q < 0.05). {count(n_attended)} of them receive above-average attention from the model; "
-        f"{count(n_ignored)} do not."
+        f"{count(audit.n_predictive)} of {plural(audit.token_types, 'token type')} predict the "
+        f"label (q < 0.05). {count(n_attended)} of them receive above-average attention from the "
+        f"model; {count(n_ignored)} do not."
     )
     card = [] if audit.card is None else audit.card.blocks(audit.classes)
     blocks = (*sections.warnings, Text(predictive), *card)

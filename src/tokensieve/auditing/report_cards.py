@@ -49,8 +49,8 @@ def findings_section(audit: AuditData) -> Section:
         blocks.append(Text(text, style="note", only=PAGE))
     else:
         text = (
-            "None of the checks found anything to act on. That does not prove that there is nothing: "
-            "read the strongest predictors with someone who knows the data."
+            "None of the checks found anything to act on. That does not prove that there is "
+            "nothing: read the strongest predictors with someone who knows the data."
         )
         blocks.append(Text(text, only=PAGE))
     title = "Findings, most serious first" if findings else "Findings"

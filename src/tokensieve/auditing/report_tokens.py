@@ -1,4 +1,5 @@
-"""The parts of an audit's report about tokens: strongest predictors, disagreements, maps and pictures."""
+"""The parts of an audit's report about tokens: strongest predictors, disagreements, maps and
+pictures."""
 
 from __future__ import annotations
 
@@ -167,15 +168,16 @@ def _effect_and_posterior_of_pairs(audit: AuditData) -> str:
     # posterior difference of a word used at the same rate in both answers
     even = difference / max(int(words["count"].to_numpy().sum()), 1)
     return (
-        f"Effect and posterior difference can contradict each other: preferred answers contain "
-        f"{percent((1 + even) / 2, 0)} of all words, so a word used at the same rate in both answers "
-        f"has a posterior difference of {signed(even)}, not 0. The effect compares the rates. Go by "
-        "the effect, or by the wins at equal length."
+        "Effect and posterior difference can contradict each other: preferred answers contain "
+        f"{percent((1 + even) / 2, 0)} of all words, so a word used at the same rate in both "
+        f"answers has a posterior difference of {signed(even)}, not 0. The effect compares the "
+        "rates. Go by the effect, or by the wins at equal length."
     )
 
 
 def pictures(audit: AuditData) -> list[Block]:
-    """For the largest classes (the second of two): maps of values and of scores, strongest tokens."""
+    """For the largest classes (the second of two): maps of values and of scores, strongest
+    tokens."""
     has_two = len(audit.classes) == 2
     labels = audit.classes[1:] if has_two else largest_classes(audit, MAX_CLASSES_PICTURED)
     blocks: list[Block] = []

@@ -65,9 +65,9 @@ class Audit(AuditData):
     def __repr__(self) -> str:
         sides = self.documents
         return (
-            f"Audit({self.name!r}: {sides['train']:,} training and {sides['test']:,} test documents, "
-            f"{len(self.classes)} classes, {self.token_types:,} token types, test accuracy "
-            f"{self.test_accuracy:.3f})"
+            f"Audit({self.name!r}: {sides['train']:,} training and {sides['test']:,} test "
+            f"documents, {len(self.classes)} classes, {self.token_types:,} token types, test "
+            f"accuracy {self.test_accuracy:.3f})"
         )
 
     @cached_property

@@ -1,5 +1,5 @@
-"""The audit: from labelled text to the tokens that predict the label, those the model attends to, and
-whether they agree."""
+"""The audit: from labelled text to the tokens that predict the label, those the model attends to,
+and whether they agree."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def audit(
     client: Any = None,
     **options: Any,
 ) -> Audit:
-    """Audit a corpus: token importance, a trained classifier, findings, and where data and model agree.
+    """Audit a corpus: token importance, a trained classifier, findings, and where data and model
+    agree.
 
     Args:
         corpus: documents with their test set (if it has none, a seeded, stratified fraction is set
@@ -136,7 +137,8 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     run.clock.lap("importance")
     if settings.baseline and run.baseline is None:
         learned.notes.append(
-            "TF-IDF + logistic regression was not trained for comparison: it needs all counts in memory"
+            "TF-IDF + logistic regression was not trained for comparison: it needs all counts in "
+            "memory"
         )
     agreement = _agreement(learned, importance)
     context = AuditContext(learned, importance, agreement.tokens, settings, test_given)
@@ -221,7 +223,8 @@ def _agreement(learned: CorpusModel, importance: Importance) -> _Agreement:
 
 
 def _with_environments(context: AuditContext) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The table of tokens with its columns about environments, and the table of environments.csv."""
+    """The table of tokens with its columns about environments, and the table of
+    environments.csv."""
     environments = environment_effects(context)
     if environments is None:
         return context.tokens, pl.DataFrame()

@@ -32,7 +32,8 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Limit:
-    """How much there may be of something: a number of documents or tokens, or a fraction of them."""
+    """How much there may be of something: a number of documents or tokens, or a fraction of
+    them."""
 
     amount: float
     is_fraction: bool = False
@@ -58,8 +59,8 @@ class Limit:
 
 @dataclass(frozen=True)
 class Budget:
-    """What `--fail-on` allows: a limit on every token, and one for each kind of finding (`limits.py`
-    compares).
+    """What `--fail-on` allows: a limit on every token, and one for each kind of finding
+    (`limits.py` compares).
 
     No token type may have a posterior difference above `difference` for any class in more than
     `share` of the documents.
@@ -113,9 +114,9 @@ class Budget:
             if float(match["difference"]) < 1 and fraction <= 1:
                 return cls(float(match["difference"]), fraction, of_class, limits)
         raise InputError(
-            f"--fail-on {written!r} is not of the form DIFFERENCE@FRACTION with a difference below 1; "
-            "0.9@1% allows no token a posterior difference, P(class) − P(others), above 0.9 in more "
-            "than 1% of the documents"
+            f"--fail-on {written!r} is not of the form DIFFERENCE@FRACTION with a difference below "
+            "1; 0.9@1% allows no token a posterior difference, P(class) − P(others), above 0.9 in "
+            "more than 1% of the documents"
         )
 
     def check_kinds(self, known: Collection[str]) -> None:
@@ -143,8 +144,8 @@ def _amounts(written: str) -> dict[str, str]:
         name, sign, amount = (part.strip() for part in item.partition("="))
         if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
             raise InputError(
-                f"--fail-on {written!r}: {name!r} is not a name; write NAME=AMOUNT, as in leak=0, or "
-                "0.9@1%"
+                f"--fail-on {written!r}: {name!r} is not a name; write NAME=AMOUNT, as in leak=0, "
+                "or 0.9@1%"
             )
         if name in amounts:
             raise InputError(f"--fail-on {written!r}: {name!r} is given twice")
@@ -163,8 +164,8 @@ class Settings(TrainSettings):
     """The audit.
 
     Attributes:
-        min_documents: a token must occur in at least this many training documents. Rarer ones cannot
-            be significant, and testing them would make the others less significant.
+        min_documents: a token must occur in at least this many training documents. Rarer ones
+            cannot be significant, and testing them would make the others less significant.
         budget: the limits of `--fail-on` (`Audit.over_budget`, `Audit.exceeded`), or None.
         thorough: also look for near duplicates and wrong labels, and measure accuracy without the
             shortcuts: about three more trainings.
@@ -177,9 +178,9 @@ class Settings(TrainSettings):
     baseline: bool = option(True, "Train TF-IDF + logistic regression for comparison.")
     budget: Budget | None = option(
         None,
-        "Exit with status 3 if a limit is exceeded. 0.9@1%: no token in more than 1% of documents "
-        "may have P(class) − P(others) above 0.9. leak=0,labels=1%,shortcut=0: a limit for each kind "
-        "of finding.",
+        "Exit with status 3 if a limit is exceeded. 0.9@1%: no token in more than 1% of "
+        "documents may have P(class) − P(others) above 0.9. leak=0,labels=1%,shortcut=0: a limit "
+        "for each kind of finding.",
         flag="--fail-on",
         metavar="LIMITS",
         parse=Budget.parse,

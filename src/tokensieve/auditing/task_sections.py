@@ -81,9 +81,9 @@ def _accuracy_warnings(audit: AuditData) -> list[str]:
     warnings = []
     if audit.accuracy.low <= audit.majority_accuracy:
         warnings.append(
-            "The model is not clearly better than always predicting the largest class: tokens alone "
-            "may not predict these labels, or there are too few documents. Draw no conclusion from "
-            "single tokens yet."
+            "The model is not clearly better than always predicting the largest class: tokens "
+            "alone may not predict these labels, or there are too few documents. Draw no "
+            "conclusion from single tokens yet."
         )
     if audit.baseline_accuracy is not None and audit.accuracy.high < audit.baseline_accuracy:
         points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
@@ -152,8 +152,8 @@ def _like_length_sentence(facts: PreferenceFacts) -> str:
         return f"There are too few test pairs of similar length ({within}) to compare."
     return (
         f"In the {plural(model.of, 'test pair')} of similar length ({within}), the model picks the "
-        f"preferred answer {model} of the time. The longer one wins {longer} of those that differ in "
-        "length."
+        f"preferred answer {model} of the time. The longer one wins {longer} of those that differ "
+        "in length."
     )
 
 

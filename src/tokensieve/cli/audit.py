@@ -1,10 +1,12 @@
 """Find tokens that give the label away, train a classifier and write an HTML report.
 
-A shortcut is a token that predicts a class and looks like an artefact of how the data was collected. It appears in at least 1% of
-the class's documents (q < 0.05), and the conservative bound on its class association is more than halfway to certainty. A label is
-worth checking if the model gives another class a probability at least 0.8 higher. The documentation lists all thresholds.
+A shortcut is a token that predicts a class and looks like an artefact of how the data was
+collected. It appears in at least 1% of the class's documents (q < 0.05), and the conservative bound
+on its class association is more than halfway to certainty. A label is worth checking if the model
+gives another class a probability at least 0.8 higher. The documentation lists all thresholds.
 
-If documents have several labels, each label gets an audit in a folder of its own, and an index leads to them.
+If documents have several labels, each label gets an audit in a folder of its own, and an index
+leads to them.
 """
 
 from __future__ import annotations
@@ -111,8 +113,9 @@ def run_audit(
     name: str = "",
     cluster: str | None = None,
 ) -> Audit:
-    """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is that of the corpus, if it is not
-    that of its source, and `cluster` the address of a Dask cluster to do it on."""
+    """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is
+    that of the corpus, if it is not that of its source, and `cluster` the address of a Dask cluster
+    to do it on."""
     from tokensieve.auditing.data import Invocation
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected

@@ -36,7 +36,8 @@ def connected(address: str, quiet: bool, settings: ReadSettings) -> Iterator[Any
     settings.check_for_cluster()
     if has_user(address):
         raise InputError(
-            f"--cluster {public_address(address)}: Dask takes no user and no password; leave them out"
+            f"--cluster {public_address(address)}: Dask takes no user and no password; leave them "
+            "out"
         )
     try:
         from dask.distributed import KilledWorker

@@ -1,7 +1,9 @@
-"""Commands made from settings: every option is a field of a settings class or a parameter of the command's function.
+"""Commands made from settings: every option is a field of a settings class or a parameter of the
+command's function.
 
-A command is a file of this folder with a function of the same name after an underscore. The file's docstring is the command's help.
-`--help` of the whole program reads those docstrings without importing the files, so that it needs none of their libraries.
+A command is a file of this folder with a function of the same name after an underscore. The file's
+docstring is the command's help. `--help` of the whole program reads those docstrings without
+importing the files, so that it needs none of their libraries.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -30,7 +32,8 @@ from tokensieve.read.settings import ReadSettings
 
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
-IGNORED = "label label_separator group drop"  # options of reading that commands without labels do not have
+# options of reading that commands without labels do not have
+IGNORED = "label label_separator group drop"
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 QUIET: Any = option(False, "Show neither progress nor results.", flag="--quiet,-q")
 _SECTIONS = {
@@ -46,6 +49,10 @@ _SURPLUS = {  # command → where an argument too many goes
     "verify": "it takes one source",
     "diagnose": "pass test documents with --test SOURCE",
 }
+MAX_INTEGER = 2**63 - 1  # of counts and seeds: 10^400 would overflow far from here
+MAX_SHOWN_LIMIT = 1e9  # a larger one limits nobody
+PROGRESS_INTERVAL = 30  # seconds between two lines, where there is no terminal
+MIN_PROGRESS = 0.02  # before it, the time left cannot be estimated
 _MANY = re.compile(r"\b(tuple|list|Sequence|Mapping|dict)\[")
 _registered: dict[str, click.Command] = {}
 
@@ -71,56 +78,70 @@ class _Option(click.Option):
         self, name: str, annotation: str, default: object, notes: Mapping[str, Any], section: str
     ) -> None:
         flags = (notes["flag"] or "--" + name.replace("_", "-")).split(",")
-        self.section, self.parse, self.two_sided = section, notes["parse"], default is not False
-        shown = notes["default_text"]
-        if (
-            shown is None
-            and default is not False
-            and default not in (None, (), "")
-            and default == default
-        ):
-            shown = (
-                flags[0]
-                if default is True
-                else f"{default:,g}"
-                if isinstance(default, float)
-                else str(default)
-            )
-        facts = [f"default: {shown}"] if shown else []
-        if notes["high"] is not None and notes["high"] < 1e9:
-            facts.append(f"at most {notes['high']:,g}")
-        self.note = f" [{'; '.join(facts)}]" if facts else ""
-        declared: dict[str, Any] = {"multiple": bool(_MANY.search(annotation))}
-        choice, plain = re.search(r"\bLiteral(\[.*?\])", annotation), annotation.split(" | ")[0]
-        if plain == "bool":
-            declared = {"is_flag": True}
-            if len(flags) == 1:
-                flags = [f"{flags[0]}/--no-{flags[0].removeprefix('--')}"]
-        elif choice:
-            declared["type"] = click.Choice(ast.literal_eval(choice[1]))
-        elif plain in ("int", "float"):
-            # no count or seed is larger than a machine's integer: 10^400 would overflow far from here
-            most = 2**63 - 1 if plain == "int" and notes["high"] is None else notes["high"]
-            declared["type"] = (click.IntRange if plain == "int" else click.FloatRange)(
-                notes["low"], most
-            )
-            declared["type"].name = "integer" if plain == "int" else "number"
-            declared["metavar"] = "N" if plain == "int" else "X"
-        elif plain == "Path":
-            declared |= {"type": _PathType(), "metavar": "FILE"}
-        declared |= {"metavar": notes["metavar"]} if notes["metavar"] else {}
+        self.section = section
+        self.parse = notes["parse"]
+        self.two_sided = default is not False
+        self.note = _note(notes, _default_text(default, flags[0], notes))
+        declared = _declared_type(annotation, notes)
+        if "is_flag" in declared and len(flags) == 1:
+            flags = [f"{flags[0]}/--no-{flags[0].removeprefix('--')}"]
+        if notes["metavar"]:
+            declared["metavar"] = notes["metavar"]
         super().__init__([name, *flags], default=None, help=notes["help"], **declared)
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         cast = super().type_cast_value(ctx, value)
-        return cast if self.parse is None or cast is None or cast == () else self.parse(cast)
+        is_given = cast is not None and cast != ()
+        return self.parse(cast) if self.parse is not None and is_given else cast
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         names = ", ".join(sorted(self.opts, key=len))
-        names += "".join(f" / {name}" for name in self.secondary_opts if self.two_sided)
-        return names + (
-            "" if self.is_flag else f" {self.make_metavar(ctx)}"
-        ), f"{self.help}{self.note}"
+        if self.two_sided:
+            names += "".join(f" / {name}" for name in self.secondary_opts)
+        if not self.is_flag:
+            names += f" {self.make_metavar(ctx)}"
+        return names, f"{self.help}{self.note}"
+
+
+def _default_text(default: object, flag: str, notes: Mapping[str, Any]) -> str | None:
+    """The default as `--help` shows it; None or "" if it is not worth showing."""
+    is_nan = default != default
+    if notes["default_text"] is not None:
+        return str(notes["default_text"])
+    if default is False or is_nan or default in (None, (), ""):
+        return None
+    if default is True:
+        return flag
+    return f"{default:,g}" if isinstance(default, float) else str(default)
+
+
+def _note(notes: Mapping[str, Any], default_text: str | None) -> str:
+    """What follows the help of an option: its default and its limit, if there are any."""
+    facts = [f"default: {default_text}"] if default_text else []
+    if notes["high"] is not None and notes["high"] < MAX_SHOWN_LIMIT:
+        facts.append(f"at most {notes['high']:,g}")
+    return f" [{'; '.join(facts)}]" if facts else ""
+
+
+def _declared_type(annotation: str, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `click.Option` that follow from the annotation of a field."""
+    plain = annotation.split(" | ")[0]
+    if plain == "bool":
+        return {"is_flag": True}
+    declared: dict[str, Any] = {"multiple": bool(_MANY.search(annotation))}
+    choice = re.search(r"\bLiteral(\[.*?\])", annotation)
+    if choice:
+        declared["type"] = click.Choice(ast.literal_eval(choice[1]))
+    elif plain == "int":
+        high = MAX_INTEGER if notes["high"] is None else notes["high"]
+        declared |= {"type": click.IntRange(notes["low"], high), "metavar": "N"}
+        declared["type"].name = "integer"
+    elif plain == "float":
+        declared |= {"type": click.FloatRange(notes["low"], notes["high"]), "metavar": "X"}
+        declared["type"].name = "number"
+    elif plain == "Path":
+        declared |= {"type": _PathType(), "metavar": "FILE"}
+    return declared
 
 
 class _Argument(click.Argument):
@@ -132,14 +153,14 @@ class _Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in sorted(
-            self.get_params(ctx), key=lambda one: not isinstance(one, _Argument)
-        ):
-            if isinstance(parameter, _Argument):
-                sections.setdefault("Arguments", []).append(
-                    (parameter.make_metavar(ctx), parameter.explained)
-                )
-            elif record := parameter.get_help_record(ctx):
+        parameters = self.get_params(ctx)
+        for argument in parameters:
+            if isinstance(argument, _Argument):
+                row = argument.make_metavar(ctx), argument.explained
+                sections.setdefault("Arguments", []).append(row)
+        for parameter in parameters:
+            record = parameter.get_help_record(ctx)
+            if record and not isinstance(parameter, _Argument):
                 sections.setdefault(getattr(parameter, "section", "Output"), []).append(record)
         for title, rows in sections.items():
             with formatter.section(title):
@@ -169,15 +190,15 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
-            sources = {
-                name: Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-                for name in names
-            }
-            said = {
-                name: ast.get_docstring(ast.parse(source)) or "" for name, source in sources.items()
-            }
             with formatter.section(title):
-                formatter.write_dl([(name, text.partition("\n")[0]) for name, text in said.items()])
+                formatter.write_dl([(name, _first_line_of_help(name)) for name in names])
+
+
+def _first_line_of_help(name: str) -> str:
+    """The first line of a command's docstring, read without importing its file."""
+    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    return docstring.partition("\n")[0]
 
 
 app = click.version_option(__version__, message="%(prog)s %(version)s")(
@@ -197,91 +218,131 @@ def command(
 
     Args:
         without: fields of settings classes that are no options of this command.
-        arguments: name → explanation of each positional argument. Of the function's other parameters, one whose type is a
-            settings class stands for an option per field, and any other has a default made with `option`; the latter
-            replaces a field's option of the same name.
+        arguments: name → explanation of each positional argument. Of the function's other
+            parameters, one whose type is a settings class stands for an option per field, and any
+            other has a default made with `option`; the latter replaces a field's option of the same
+            name.
     """
 
     def decorate(function: Callable[..., int | None]) -> click.Command:
-        parameters: list[click.Parameter] = []
-        groups: dict[str, tuple[Any, list[str]]] = {}
-        defaults: dict[str, object] = {}
-        own = inspect.signature(function).parameters
-        for name, parameter in own.items():
-            annotation, default = str(parameter.annotation), parameter.default
-            kind: Any = function.__globals__.get(annotation)
-            if name in arguments:
-                required, many = default is inspect.Parameter.empty, bool(_MANY.search(annotation))
-                path = _PathType() if "Path" in annotation else None
-                one = _Argument([name], required=required, nargs=-1 if many else 1, type=path)
-                one.explained = arguments[name]
-                parameters.append(one)
-                defaults[name] = None if required else default
-            elif is_dataclass(kind):
-                made = [
-                    field for field in _fields(kind) if field.name not in {*own, *without.split()}
-                ]
-                groups[name] = (kind, [str(field.name) for field in made])
-                parameters += made
-            else:
-                defaults[name] = default.default
-                parameters.append(
-                    _Option(name, annotation, default.default, default.metadata["option"], "Output")
-                )
+        parameters = _Parameters.of(function, arguments, without.split())
 
         def call(**given: Any) -> int | None:
-            given = {
-                name: value for name, value in given.items() if value is not None and value != ()
-            }
-            for group, (kind, names) in groups.items():
-                given[group] = kind(**{name: given.pop(name) for name in names if name in given})
-            return function(**(defaults | given))
+            return function(**parameters.arguments(given))
 
-        name, about = (
-            function.__name__.removeprefix("_"),
-            inspect.getdoc(inspect.getmodule(function)),
-        )
-        _registered[name] = _Command(name, callback=call, params=parameters, help=about)
+        name = function.__name__.removeprefix("_")
+        about = inspect.getdoc(inspect.getmodule(function))
+        _registered[name] = _Command(name, callback=call, params=parameters.declared, help=about)
         return _registered[name]
 
     return decorate
 
 
+@dataclass(frozen=True)
+class _Parameters:
+    """The parameters of a command's function.
+
+    Attributes:
+        declared: arguments and options, for click.
+        defaults: parameter → its value if the user does not give it.
+        settings_classes: parameter → the settings class that stands for an option per field.
+        settings_options: parameter → the fields that are options of this command.
+    """
+
+    declared: list[click.Parameter] = field(default_factory=list)
+    defaults: dict[str, object] = field(default_factory=dict)
+    settings_classes: dict[str, Any] = field(default_factory=dict)
+    settings_options: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Any], explained: Mapping[str, str], without: list[str]
+    ) -> _Parameters:
+        """Read the signature of a command's function; see `command`."""
+        result = cls()
+        signature = inspect.signature(function).parameters
+        excluded = {*signature, *without}
+        for name, parameter in signature.items():
+            annotation = str(parameter.annotation)
+            kind: Any = function.__globals__.get(annotation)
+            if name in explained:
+                result._add_argument(name, annotation, parameter.default, explained[name])
+            elif is_dataclass(kind):
+                result._add_settings(name, kind, excluded)
+            else:
+                default = parameter.default
+                result.defaults[name] = default.default
+                notes = default.metadata["option"]
+                result.declared.append(_Option(name, annotation, default.default, notes, "Output"))
+        return result
+
+    def _add_argument(self, name: str, annotation: str, default: object, explained: str) -> None:
+        is_required = default is inspect.Parameter.empty
+        nargs = -1 if _MANY.search(annotation) else 1
+        path = _PathType() if "Path" in annotation else None
+        argument = _Argument([name], required=is_required, nargs=nargs, type=path)
+        argument.explained = explained
+        self.declared.append(argument)
+        self.defaults[name] = None if is_required else default
+
+    def _add_settings(self, name: str, kind: Any, excluded: set[str]) -> None:
+        options = [option for option in _fields(kind) if option.name not in excluded]
+        self.settings_classes[name] = kind
+        self.settings_options[name] = [str(option.name) for option in options]
+        self.declared.extend(options)
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, object]:
+        """The arguments of the function: what the user gave, in settings objects, and defaults."""
+        values = {name: value for name, value in given.items() if value is not None and value != ()}
+        for parameter, names in self.settings_options.items():
+            chosen = {name: values.pop(name) for name in names if name in values}
+            values[parameter] = self.settings_classes[parameter](**chosen)
+        return self.defaults | values
+
+
 def _fields(kind: Any) -> Iterator[_Option]:
-    """Options of a settings class, those of its bases first, each under the first line of the docstring of its class."""
-    for field in fields(kind):
-        notes = field.metadata.get("option")
-        if notes is not None and notes["flag"] != "":
-            home = next(
-                owner
-                for owner in reversed(kind.__mro__)
-                if field.name in inspect.get_annotations(owner)
-            )
-            title = (inspect.getdoc(home) or "Options").partition("\n")[0].rstrip(".")
-            yield _Option(field.name, str(field.type), field.default, notes, title)
+    """Options of a settings class, those of its bases first.
+
+    Each is listed under the first line of the docstring of the class that declares it.
+    """
+    for declared in fields(kind):
+        notes = declared.metadata.get("option")
+        if notes is None or notes["flag"] == "":
+            continue
+        owner = next(
+            base
+            for base in reversed(kind.__mro__)
+            if declared.name in inspect.get_annotations(base)
+        )
+        title = (inspect.getdoc(owner) or "Options").partition("\n")[0].rstrip(".")
+        yield _Option(declared.name, str(declared.type), declared.default, notes, title)
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit status; not by Click's `main`, which prints an empty line when interrupted."""
+    """Run a command line and return its exit status.
+
+    Not by Click's `main`, which prints an empty line when interrupted.
+    """
     try:
         with app.make_context("tokensieve", arguments) as context:
             return app.invoke(context) or 0
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        message, context_of = error.format_message().rstrip("."), getattr(error, "ctx", None)
-        if (
-            isinstance(error, click.NoSuchOption) and error.possibilities
-        ):  # Click sorts them by name
-            message = (
-                f"{error.message.rstrip('.')} (did you mean {' or '.join(error.possibilities)}?)"
-            )
-        name = context_of.info_name if context_of is not None else ""
-        if "extra argument" in message and name in _SURPLUS:
-            raise InputError(f"{message}: {_SURPLUS[name]}") from None
-        raise InputError(
-            f"{message}; see {getattr(context_of, 'command_path', 'tokensieve')} --help"
-        ) from None
+        raise InputError(_usage_message(error)) from None
+
+
+def _usage_message(error: click.ClickException) -> str:
+    """What is wrong with the command line, and where to look."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption) and error.possibilities:  # Click sorts them by name
+        options = " or ".join(error.possibilities)
+        message = f"{error.message.rstrip('.')} (did you mean {options}?)"
+    name = context.info_name if context is not None else ""
+    if "extra argument" in message and name in _SURPLUS:
+        return f"{message}: {_SURPLUS[name]}"
+    return f"{message}; see {getattr(context, 'command_path', 'tokensieve')} --help"
 
 
 def out_option(default: str) -> Any:
@@ -291,31 +352,46 @@ def out_option(default: str) -> Any:
 
 @contextmanager
 def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
-    """A bar on standard error that disappears at the end. Without a terminal there is none; commands that may take an hour then
-    write a line every 30 seconds (`lines`). An estimate of the total time is a line of its own. Nothing if quiet."""
+    """Show progress on standard error: a bar that disappears at the end; nothing if quiet.
 
-    def is_estimate(stage: str, share: float) -> bool:
-        return share == 0.0 and stage.endswith("on one core")
+    Without a terminal there is no bar; commands that may take an hour then write a line every 30
+    seconds (`lines`). An estimate of the total time is a line of its own.
+    """
+    if not quiet and sys.stderr.isatty():
+        with _bar(with_time_left=lines) as show:
+            yield show
+    else:
+        yield _progress_lines() if lines and not quiet else silent
 
-    if quiet or not sys.stderr.isatty():
-        start = last = time.monotonic()
 
-        def line(stage: str, share: float) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if is_estimate(stage, share):
-                print(stage, file=sys.stderr)
-            elif now - last >= 30:
-                last = now
-                left = (
-                    f", about {(now - start) * (1 - share) / share / 60:.0f} min left"
-                    if share > 0.02
-                    else ""
-                )
-                print(f"{stage}: {share:.0%} done after {now - start:.0f} s{left}", file=sys.stderr)
+def _is_estimate(stage: str, share: float) -> bool:
+    return share == 0.0 and stage.endswith("on one core")
 
-        yield line if lines and not quiet else silent
-        return
+
+def _progress_lines() -> Progress:
+    """Writes a line from time to time."""
+    start = time.monotonic()
+    last = start
+
+    def write(stage: str, share: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if _is_estimate(stage, share):
+            print(stage, file=sys.stderr)
+        elif now - last >= PROGRESS_INTERVAL:
+            last = now
+            seconds = now - start
+            left = ""
+            if share > MIN_PROGRESS:
+                left = f", about {seconds * (1 - share) / share / 60:.0f} min left"
+            print(f"{stage}: {share:.0%} done after {seconds:.0f} s{left}", file=sys.stderr)
+
+    return write
+
+
+@contextmanager
+def _bar(with_time_left: bool) -> Iterator[Progress]:
+    """A bar in the terminal."""
     from rich import progress as bars
     from rich.console import Console
 
@@ -325,17 +401,18 @@ def progress_bar(quiet: bool, lines: bool = False) -> Iterator[Progress]:
         bars.BarColumn(),
         bars.TimeElapsedColumn(),
     ]
-    columns += [bars.TextColumn("left"), bars.TimeRemainingColumn()] if lines else []
+    if with_time_left:
+        columns += [bars.TextColumn("left"), bars.TimeRemainingColumn()]
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show(stage: str, share: float) -> None:
-            if is_estimate(stage, share):
+            if _is_estimate(stage, share):
                 bar.console.print(stage)
-            # of a task that is done the clock would stand still, and the next stage would not start it again
-            bar.update(
-                task, description=stage, total=1.0 if share else None, completed=min(share, 0.999)
-            )
+            total = 1.0 if share else None
+            # below 1: the clock of a task that is done would stand still, and the next stage would
+            # not start it again
+            bar.update(task, description=stage, total=total, completed=min(share, 0.999))
 
         yield show
 
@@ -347,7 +424,8 @@ def say(quiet: bool, message: str) -> None:
 
 
 def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | None:
-    """The two columns of `--pairs A,B`, or else those of the pairs that the model in a folder was trained on, if it was."""
+    """The two columns of `--pairs A,B`, or else those of the pairs that the model in a folder was
+    trained on, if it was."""
     from tokensieve.files import parsed, read_regular
 
     if given is not None:
@@ -369,15 +447,18 @@ def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | Non
 
 
 def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
-    """What is to be read: one source, or several files; of a large file it says that it need not be read into memory."""
+    """What is to be read: one source, or several files; of a large file it says that it need not be
+    read into memory."""
     if len(given) > 1:
         return list(given)
-    path, size = Path(given[0]), 0
+    path = Path(given[0])
+    size = 0
     with suppress(OSError, ValueError):  # reading will say what is wrong with the path
         size = path.stat().st_size if path.is_file() else 0
     if not settings.stream and size > LARGE:
         say(
             quiet,
-            f"{path.name} is {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same result",
+            f"{path.name} is {size / 1e9:.1f} GB; --stream keeps it out of memory, with the same "
+            "result",
         )
     return given[0]

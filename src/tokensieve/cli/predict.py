@@ -134,7 +134,8 @@ class _Results:
 
 
 def _read_training(folder: Path, model: Model) -> _Training:
-    """Read the columns and labels of training from the model and, as far as possible, summary.json."""
+    """Read the columns and labels of training from the model and, as far as possible,
+    summary.json."""
     from tokensieve.files import parsed, read_regular
 
     fields = list(getattr(model.vocabulary and model.vocabulary.tokenizer, "fields", ()))
@@ -250,24 +251,27 @@ def _predict_documents(
     matrix, unknown = model.count(texts)
     frame = model.predictions(matrix, unknown)
     f = model.logits(matrix)
-    notes = []
     score = None
+    notes = []
     if label_column is not None:
         score = _score(model, f, rows["label"], training.final_labels)
         if score is None:
-            problem = _no_label_of_the_model(table, label_column, model)
-            if label is not None:
-                raise InputError(f"{problem}; choose another with --label")
-            notes.append(f"{problem}, so the predictions have no score")
+            notes.append(_no_score(table, label_column, model, is_chosen=label is not None))
         else:
             frame = frame.insert_column(0, rows["label"].alias("label"))
-    summary = {
-        "documents": len(frame),
-        "missing_texts": rows["text"].null_count(),
-        "score": score and score.to_dict(),
-    }
     frame = _with_probabilities(frame, f, model)
-    return _Results(frame, _carried(rows, kept, frame), [texts], summary, notes, score)
+    return _Results(
+        frame=frame,
+        rows=_carried(rows, kept, frame),
+        texts=[texts],
+        summary={
+            "documents": len(frame),
+            "missing_texts": rows["text"].null_count(),
+            "score": score and score.to_dict(),
+        },
+        notes=notes,
+        score=score,
+    )
 
 
 def _token_columns(model: Model) -> dict[str, ColumnKind]:
@@ -310,11 +314,15 @@ def _score(
     return Score.of(f, pl.Series(named, dtype=pl.String), list(map(str, model.classes)))
 
 
-def _no_label_of_the_model(table: SourceTable, column: str, model: Model) -> str:
+def _no_score(table: SourceTable, column: str, model: Model, is_chosen: bool) -> str:
+    """Say that none of a column's labels is one of the model's: an error if the user chose it."""
     from tokensieve.read.values import listed
 
     classes = listed(map(str, model.classes))
-    return f"{table.name}: column {column!r} has none of the model's labels ({classes})"
+    problem = f"{table.name}: column {column!r} has none of the model's labels ({classes})"
+    if is_chosen:
+        raise InputError(f"{problem}; choose another with --label")
+    return f"{problem}, so the predictions have no score"
 
 
 def _with_probabilities(frame: pl.DataFrame, f: Floats, model: Model) -> pl.DataFrame:

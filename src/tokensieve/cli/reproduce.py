@@ -1,6 +1,7 @@
 """Reproduce the paper's experiments: its claims and figures next to ours, each with a verdict.
 
-Finished runs stay in the output folder. After an interruption, run the same command again and it continues.
+Finished runs stay in the output folder. After an interruption, run the same command again and it
+continues.
 """
 
 from __future__ import annotations

@@ -102,6 +102,6 @@ def _train(
         write_all(out, files)
     say(
         quiet,
-        f"test accuracy {summary['test_accuracy']:.1%} (largest class: {summary['majority_accuracy']:.1%}); "
-        f"{summary['token_types']:,} tokens; model in {out}",
+        f"test accuracy {summary['test_accuracy']:.1%} (largest class: "
+        f"{summary['majority_accuracy']:.1%}); {summary['token_types']:,} tokens; model in {out}",
     )

@@ -41,9 +41,11 @@ def _verify(
             raise InputError(f"{flag} is for documents from a SOURCE: name one")
         if source is not None and field.name in ("documents", "types", "relevant", "length"):
             raise InputError(
-                f"{flag} is for generated documents: leave it out, or leave out the SOURCE {source!r}"
+                f"{flag} is for generated documents: leave it out, or leave out the SOURCE "
+                f"{source!r}"
             )
-    # The claims are about all labelled documents of a source: of reading, only the options of sources apply.
+    # The claims are about all labelled documents of a source: of reading, only the options of
+    # sources apply.
     reading = ReadSettings(
         **{field.name: getattr(settings, field.name) for field in fields(SourceSettings)}
     )
@@ -59,5 +61,6 @@ def _verify(
     if not quiet:
         show(found.report())
         print(
-            f"report.html, pictures, tables, certificate and summary.json are in {printable(str(out))}"
+            "report.html, pictures, tables, certificate and summary.json are in "
+            f"{printable(str(out))}"
         )

@@ -1,9 +1,9 @@
 """How the frequency of each token type changed between two sets of documents.
 
 With μ the mean share x = c/T in a set, label by label, and ω_k the fraction of label k in both sets
-together, the difference is Σ_k ω_k (μ_after,k − μ_before,k). A change in the mix of labels alone, which
-moves every token that predicts a label, is therefore no drift. The test relabels "before" and "after"
-within each label (`tokensieve.evidence.intervals`).
+together, the difference is Σ_k ω_k (μ_after,k − μ_before,k). A change in the mix of labels alone,
+which moves every token that predicts a label, is therefore no drift. The test relabels "before" and
+"after" within each label (`tokensieve.evidence.intervals`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def drift(
         sums: `TokenSums.of_counts` of both sets, if these are larger than what is here of them.
 
     Returns:
-        A row per type: token; documents_before and documents_after that contain it; share_before and
+        A row per type: token; documents_before and documents_after that contain it; share_before
+            and
         share_after, mean c/T at the common mix of labels; difference with its 95% interval;
         p_value; q_value (Benjamini–Hochberg).
 
@@ -49,8 +50,8 @@ def drift(
     """
     if before.matrix.shape[1] != after.matrix.shape[1] or before.classes != after.classes:
         raise InputError(
-            "drift needs two sets of documents over the same types and classes: count both with one "
-            "vocabulary"
+            "drift needs two sets of documents over the same types and classes: count both with "
+            "one vocabulary"
         )
     if sums is None:
         sums = (

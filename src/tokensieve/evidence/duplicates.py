@@ -44,8 +44,8 @@ def near_duplicates(chunks: Iterable[Chunks], min_jaccard: float = MIN_JACCARD) 
     """For each document the first that it copies or nearly copies, itself if there is none.
 
     Documents are those of one corpus after the other; the result has shape (n,). Documents of an
-    estimated similarity from `min_jaccard` on are joined, and those of up to 60 words that differ in
-    one (`word_edits`), chains included.
+    estimated similarity from `min_jaccard` on are joined, and those of up to 60 words that differ
+    in one (`word_edits`), chains included.
     """
     corpora = list(chunks)
     has_words = [np.empty(0, bool)]

@@ -1,10 +1,10 @@
 """Documents that may carry the wrong label, from predictions of models that never saw them.
 
-Confident learning (Northcutt, Jiang, Chuang 2021, section 3.1: the off-diagonal of the confident joint).
-With out-of-fold probabilities p_i(k) and labels y_i, the threshold of class k is the mean of p_i(k) over
-the documents labelled k. A document is an issue if some other class reaches its threshold, the largest
-such class being what it looks like. Issues are ranked by their margin, p_i(looks like) − p_i(y_i).
-Labels of a class that the models cannot predict are not judged.
+Confident learning (Northcutt, Jiang, Chuang 2021, section 3.1: the off-diagonal of the confident
+joint). With out-of-fold probabilities p_i(k) and labels y_i, the threshold of class k is the mean
+of p_i(k) over the documents labelled k. A document is an issue if some other class reaches its
+threshold, the largest such class being what it looks like. Issues are ranked by their margin,
+p_i(looks like) − p_i(y_i). Labels of a class that the models cannot predict are not judged.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class OwnProbabilities:
 
     @property
     def thresholds(self) -> Floats:
-        """The mean of each class; infinite for a class without documents, which none can look like."""
+        """The mean of each class; infinite for a class without documents, which none can look
+        like."""
         means: Floats = np.full(len(self.total), np.inf)
         has_documents = self.documents > 0
         np.divide(self.total, self.documents, out=means, where=has_documents)

@@ -1,16 +1,17 @@
 """Two predictions of the same items compared: was the difference in accuracy more than chance?
 
-Both models see the same test items, so their accuracies rise and fall together, and intervals of each
-say little about the difference. What tells are the items that only one of them predicts correctly.
+Both models see the same test items, so their accuracies rise and fall together, and intervals of
+each say little about the difference. What tells are the items that only one of them predicts
+correctly.
 
-**Test** (`sign_flip_p`). If neither model is better, each unit's difference d_u (a unit is an item, or
-a group of items that belong together) is as likely −d_u. The p-value is the exact probability that the
-sum of randomly signed |d_u| is as far from zero as the observed one. With single items it is McNemar's
-exact test (1947), a binomial; with groups, the exact form of Obuchowski's (1998).
+**Test** (`sign_flip_p`). If neither model is better, each unit's difference d_u (a unit is an item,
+or a group of items that belong together) is as likely −d_u. The p-value is the exact probability
+that the sum of randomly signed |d_u| is as far from zero as the observed one. With single items it
+is McNemar's exact test (1947), a binomial; with groups, the exact form of Obuchowski's (1998).
 
 **Interval** (`difference_interval`). Tango's score interval (1998) of the difference of two paired
-proportions from n items, b correct only before and c only after. With groups, all three are divided by
-the design effect, the variance of the difference over groups in units of that over single items.
+proportions from n items, b correct only before and c only after. With groups, all three are divided
+by the design effect, the variance of the difference over groups in units of that over single items.
 """
 
 from __future__ import annotations

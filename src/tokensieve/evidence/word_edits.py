@@ -1,10 +1,11 @@
 """Short documents that are the same but for one word.
 
-Three-word sequences tell near duplicates among long texts only: one word removed from ten changes half
-of them. Here each document of moderate length is compared as a whole: it is a near copy of another if
-removing one word from either gives the other (a word was added or removed), and, from `MIN_WORDS_MOVED`
-words on, if removing one word from both leaves the same (a word was replaced or moved). The minima were
-chosen on sets and kinds of edits that `benchmarks/near_duplicates.py` does not report.
+Three-word sequences tell near duplicates among long texts only: one word removed from ten changes
+half of them. Here each document of moderate length is compared as a whole: it is a near copy of
+another if removing one word from either gives the other (a word was added or removed), and, from
+`MIN_WORDS_MOVED` words on, if removing one word from both leaves the same (a word was replaced or
+moved). The minima were chosen on sets and kinds of edits that `benchmarks/near_duplicates.py` does
+not report.
 
 The hash of a document without word i is had from sums, as in the algorithm of Karp & Rabin (1987):
 
@@ -34,8 +35,8 @@ MAX_VARIANTS = 20_000_000  # at a time: about 500 MB
 def one_word_pairs(corpora: Sequence[Chunks]) -> Ints:
     """Pairs (earlier, later) of documents that differ in one word, shape (pairs, 2).
 
-    The documents of all corpora are numbered together. Their variants are compared in parts, so that
-    the memory does not grow with the corpora.
+    The documents of all corpora are numbered together. Their variants are compared in parts, so
+    that the memory does not grow with the corpora.
     """
     n_tokens = sum(stream.n_tokens for corpus in corpora for stream in corpus)
     n_parts = 1 + n_tokens // MAX_VARIANTS

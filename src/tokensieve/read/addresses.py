@@ -27,8 +27,8 @@ def address_table(address: str, settings: SourceSettings) -> SourceTable:
     name = public_address(address)
     if has_user(address):
         raise InputError(
-            f"{name}: a user and a password in an address are not supported; use a presigned address, "
-            "credentials in the environment, or a file that you have downloaded"
+            f"{name}: a user and a password in an address are not supported; use a presigned "
+            "address, credentials in the environment, or a file that you have downloaded"
         )
     kind = kind_of(name)
     if not kind or not KINDS[kind].is_remote:

@@ -1,4 +1,5 @@
-"""Download a file by http or https: whole, within a time limit, with the checksum that the server gives."""
+"""Download a file by http or https: whole, within a time limit, with the checksum that the server
+gives."""
 
 from __future__ import annotations
 

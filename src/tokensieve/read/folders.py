@@ -130,8 +130,8 @@ def _check_links(root: Path, texts: Mapping[str, Sequence[Path]]) -> None:
             is_link = path.is_symlink() or path.parent.is_symlink()
             if is_link and not path.resolve().is_relative_to(resolved_root):
                 raise InputError(
-                    f"{str(path)!r} is a link that leads out of the folder; copy the file, or remove "
-                    "the link"
+                    f"{str(path)!r} is a link that leads out of the folder; copy the file, or "
+                    "remove the link"
                 )
 
 

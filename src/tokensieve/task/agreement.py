@@ -1,4 +1,5 @@
-"""Whether data and model agree on a token type: one rule compares its association in the data with the model's attention."""
+"""Whether data and model agree on a token type: one rule compares its association in the data with
+the model's attention."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ FLOOR = 5  # documents that a token needs to stand in a list
 
 
 class Quadrant(StrEnum):
-    """How data and model compare for a token type: the values of the column `quadrant` in tokens.csv."""
+    """How data and model compare for a token type: the values of the column `quadrant` in
+    tokens.csv."""
 
     BOTH = "carries the label, attended"
     DATA = "carries the label, ignored"
@@ -27,9 +29,10 @@ class Quadrant(StrEnum):
 
     @staticmethod
     def places(importance: Importance, attention: Floats) -> Ints:
-        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q < 0.05 for any class; it is without
-        evidence if its interval is tight around zero for every class (`Category.IRRELEVANT`), and otherwise too rare to tell. A
-        type is attended if its mean attention relative to a uniform share, shape (|S|,), exceeds 1."""
+        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q <
+        0.05 for any class; it is without evidence if its interval is tight around zero for every
+        class (`Category.IRRELEVANT`), and otherwise too rare to tell. A type is attended if its
+        mean attention relative to a uniform share, shape (|S|,), exceeds 1."""
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
         attended = attention > 1
@@ -42,7 +45,8 @@ QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 
 
 def token_table(importance: Importance, model: Model, attention: Floats) -> pl.DataFrame:
-    """The one table of `Audit.tokens`; `attention` is the mean relative attention of each type, shape (|S|,)."""
+    """The one table of `Audit.tokens`; `attention` is the mean relative attention of each type,
+    shape (|S|,)."""
     k, which = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),

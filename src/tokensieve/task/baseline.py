@@ -1,8 +1,8 @@
 """Test accuracy of TF-IDF and logistic regression: the baseline that everybody knows.
 
 The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
-`LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing scikit-learn
-takes longer than the fit.
+`LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing
+scikit-learn takes longer than the fit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Train a model on labelled documents on a Dask cluster, like `tokensieve.task.tasks.train_corpus` on one machine.
+"""Train a model on labelled documents on a Dask cluster, like `tokensieve.task.tasks.train_corpus`
+on one machine.
 
-Workers read the partitions, count words and add up sums with the functions of one machine; the client never holds the documents.
-Every result is a pure function of the partitions and their order, so a worker that dies changes no bit. Vocabulary and importance
-are those of one machine, to the bit. Documents are set aside for testing by a digest of their text (or group).
+Workers read the partitions, count words and add up sums with the functions of one machine; the
+client never holds the documents. Every result is a pure function of the partitions and their order,
+so a worker that dies changes no bit. Vocabulary and importance are those of one machine, to the
+bit. Documents are set aside for testing by a digest of their text (or group).
 
-Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition takes `⌈√P⌉` passes of minibatch
-Adam over its own documents from the common (u, w) (fewer where a pass has hundreds of steps), and the results are averaged,
-weighted by documents, pairwise on the workers and in a fixed order. What crosses the network per round and partition is (u, w) both
-ways. The number of rounds is chosen on held-out documents.
+Training is by parameter averaging (McMahan et al. 2017, FedAvg): in each round every partition
+takes `⌈√P⌉` passes of minibatch Adam over its own documents from the common (u, w) (fewer where a
+pass has hundreds of steps), and the results are averaged, weighted by documents, pairwise on the
+workers and in a fixed order. What crosses the network per round and partition is (u, w) both ways.
+The number of rounds is chosen on held-out documents.
 """
 
 from __future__ import annotations
@@ -73,14 +76,19 @@ class Learned:
 
     Attributes:
         importance: as `token_importance` of all training documents on one machine.
-        model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all rounds and partitions.
-        attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape (|S|,).
+        model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all
+            rounds and partitions.
+        attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape
+            (|S|,).
         intake: what was noticed while reading, and the columns of text and label.
         sizes: documents by side ("train", "test") and class, shape (2, K).
-        tested: test documents predicted correctly, by class, shape (K,); unknown words in them; all of their words.
-        rounds, validation: rounds of training on all documents; mean loss on held-out documents after each trial round.
+        tested: test documents predicted correctly, by class, shape (K,); unknown words in them; all
+            of their words.
+        rounds, validation: rounds of training on all documents; mean loss on held-out documents
+            after each trial round.
         train, test: the documents on the cluster, as `CountedCorpus`; None without test documents.
-        sample: of both, in partitions, as in `Corpus.frame` but for "label", the name of the class, and "test".
+        sample: of both, in partitions, as in `Corpus.frame` but for "label", the name of the class,
+            and "test".
         copies: as of `count_copies`.
     """
 
@@ -184,7 +192,8 @@ class Learned:
     def trained(
         self, types: Ints | None = None, some: Some | None = None, progress: Progress = silent
     ) -> Model:
-        """A model trained in all rounds on all or some of the training documents, with all or some of the token types."""
+        """A model trained in all rounds on all or some of the training documents, with all or some
+        of the token types."""
         parts = self.train
         if types is not None:
             parts = parts.each(
@@ -224,7 +233,8 @@ class Learned:
         self.rounds = int(np.argmin(self.validation)) + 1
 
     def _averaged(self, parts: Partitions, prior: Floats, some: Some | None) -> Iterator[Any]:
-        """u, w and the steps of the round, summed over the partitions, after each round; still on the cluster."""
+        """u, w and the steps of the round, summed over the partitions, after each round; still on
+        the cluster."""
         how, n = self.settings, len(parts.parts)
         present, sizes = parts.total(
             lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes))
@@ -246,13 +256,14 @@ def learn_on(
     progress: Progress | None = None,
     **options: Any,
 ) -> Learned:
-    """Compute vocabulary, importance and classifier from documents that workers read or already hold in memory.
+    """Compute vocabulary, importance and classifier from documents that workers read or already
+    hold in memory.
 
     Args:
         client: a `dask.distributed.Client`.
-        source: a path, glob or address that all workers reach, or several; a Dask bag of (text, label) pairs, a Dask data frame,
-            or a sequence of delayed values or futures, each a data frame (pandas or Polars) or a list of pairs. Rows are read as
-            by `read_corpus`.
+        source: a path, glob or address that all workers reach, or several; a Dask bag of (text,
+            label) pairs, a Dask data frame, or a sequence of delayed values or futures, each a data
+            frame (pandas or Polars) or a list of pairs. Rows are read as by `read_corpus`.
         settings: if None, `TrainSettings(test_share=0)`, which trains on all documents.
         options: fields of the settings by name, in place of those in `settings`.
     """
@@ -295,7 +306,8 @@ def _counts(part: CountedCorpus, some: Some | None) -> Counts:
 def _local(
     part: CountedCorpus, number: int, state: Any, schedule: Schedule, passes: int, some: Some | None
 ) -> Sums:
-    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the partition."""
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the
+    partition."""
     counts, (u, w, _) = _counts(part, some), state
     n = counts.n_documents
     if not n:
@@ -308,7 +320,8 @@ def _local(
 
 
 def _tested(part: CountedCorpus, state: Any, prior: Floats, some: Some | None = None) -> Sums:
-    """The sum of the losses, the documents, those predicted correctly by class, unknown words, and all words."""
+    """The sum of the losses, the documents, those predicted correctly by class, unknown words, and
+    all words."""
     counts = _counts(part, some)
     matrix, labels = counts.matrix, counts.labels
     f = logits(matrix, state[0], state[1])
@@ -328,7 +341,8 @@ def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
 
 
 class _OnCluster(Labels):
-    """Labelled documents on a cluster: sums and models cover all of them; only the documents of the parts, a sample, are here."""
+    """Labelled documents on a cluster: sums and models cover all of them; only the documents of the
+    parts, a sample, are here."""
 
     def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
         self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)
@@ -381,8 +395,9 @@ def train_remote(
     progress: Progress,
     clock: Clock,
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the client is the default one if
-    None. The settings have a test set or a fraction for one, and `clock` keeps the seconds of the stages."""
+    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the
+    client is the default one if None. The settings have a test set or a fraction for one, and
+    `clock` keeps the seconds of the stages."""
     from dask.distributed import get_client
 
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
@@ -414,14 +429,15 @@ def train_remote(
     notes = [
         *found.reading.lines(),
         *train.group_notes(held),
-        f"trained on a cluster: the model is an average over {plural(found.partitions, 'partition')} of the documents, so its "
-        "accuracy is similar to that of training on one machine, but not the same",
+        "trained on a cluster: the model is an average over "
+        f"{plural(found.partitions, 'partition')} of the documents, so its accuracy is similar "
+        "to that of training on one machine, but not the same",
     ]
     if task.known_totals:
         notes.append(
-            f"the workers counted all documents; texts, the rows listed for a finding, calibration and phrases of several words "
-            f"are from a sample of {train.counts.n_documents:,} of {n[0]:,} training and {held.counts.n_documents:,} of "
-            f"{n[1]:,} test documents"
+            "the workers counted all documents; texts, the rows listed for a finding, calibration "
+            f"and phrases of several words are from a sample of {train.counts.n_documents:,} of "
+            f"{n[0]:,} training and {held.counts.n_documents:,} of {n[1]:,} test documents"
         )
     groups = " and the search for unnamed groups" * ("groups" in task.left_out)
     notes.append(f"not computed on a cluster: the learning curve{groups}")

@@ -89,7 +89,8 @@ def _outcomes(
 
 
 def _sums(outcomes: _Outcomes) -> Ints:
-    """Items, correct before, only before, only after: of all and of those concerned, shape (2, 4)."""
+    """Items, correct before, only before, only after: of all and of those concerned, shape (2,
+    4)."""
     only_before = (outcomes.before > outcomes.after).astype(np.float64)
     only_after = (outcomes.after > outcomes.before).astype(np.float64)
     columns = np.stack(

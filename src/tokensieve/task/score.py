@@ -37,7 +37,8 @@ class Score:
 
     @classmethod
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
-        """Score logits f, shape (n, H), against labels as text (null without one); None if the model knows none of the labels."""
+        """Score logits f, shape (n, H), against labels as text (null without one); None if the
+        model knows none of the labels."""
         place = {name: k for k, name in enumerate(classes)}
         index = np.array(
             [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64

@@ -1,6 +1,8 @@
-"""What is learned from a corpus: labels, or preferences between two texts; no other module distinguishes the two.
+"""What is learned from a corpus: labels, or preferences between two texts; no other module
+distinguishes the two.
 
-A corpus is made of *items*: documents with labels, or pairs of documents, the first of which is preferred.
+A corpus is made of *items*: documents with labels, or pairs of documents, the first of which is
+preferred.
 """
 
 from __future__ import annotations
@@ -47,10 +49,11 @@ class Task:
 
     Attributes:
         size: documents of an item.
-        classifies: whether a document alone has a predicted class, so that there are recall by class, calibration and a learning
-            curve.
+        classifies: whether a document alone has a predicted class, so that there are recall by
+            class, calibration and a learning curve.
         strengths: C of the logistic regressions of `baseline`, to choose from.
-        left_out: names of checks, and of other parts of an audit, that cannot be computed where the documents are stored.
+        left_out: names of checks, and of other parts of an audit, that cannot be computed where the
+            documents are stored.
         known_totals: counts over all documents, by name, if those at hand are a sample.
     """
 
@@ -65,14 +68,16 @@ class Task:
         return corpus.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        """Decision values of documents, shape (n, H), on a scale where they give probabilities of the classes.
+        """Decision values of documents, shape (n, H), on a scale where they give probabilities of
+        the classes.
 
         Those of a preference are differences to the other side of the pair.
         """
         return model.logits(matrix)
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
-        """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie, else 0, shape (items,)."""
+        """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie,
+        else 0, shape (items,)."""
         return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
     def importance(self, part: CountedCorpus) -> Importance:
@@ -85,9 +90,11 @@ class Task:
         return np.isin(np.arange(n), np.random.default_rng(seed).permutation(n)[: max(n // 10, 1)])
 
     def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
-        """The folds of the items, each of shape (items,), held out in turn; an empty list if the documents do not allow a split."""
+        """The folds of the items, each of shape (items,), held out in turn; an empty list if the
+        documents do not allow a split."""
         counts, units = train.counts, train.corpus.units
-        # A model of one part can know every class only if each has that many documents, of that many groups.
+        # A model of one part can know every class only if each has that many documents, of that
+        # many groups.
         pairs = (
             counts.labels
             if units is None
@@ -118,10 +125,12 @@ class Task:
     def out_of_fold(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Floats | None:
-        """Probabilities of each document's classes, shape (n, K), from models that were not trained on its group.
+        """Probabilities of each document's classes, shape (n, K), from models that were not trained
+        on its group.
 
-        One scale for all of them is chosen to minimize the loss over all documents, since the scale of `model` was chosen for
-        that model alone. Both documents of a pair get the same probability.
+        One scale for all of them is chosen to minimize the loss over all documents, since the scale
+        of `model` was chosen for that model alone. Both documents of a pair get the same
+        probability.
         """
         counts, parts = train.counts, self.parts(train, settings.seed)
         f = np.zeros((counts.n_documents, model.values.shape[1]))
@@ -147,9 +156,11 @@ class Task:
     def opposing_tokens(
         self, counts: Counts, model: Model, documents: Ints, other: Ints
     ) -> list[str]:
-        """The strongest evidence in some items for a class other than the label: up to four tokens each, joined by commas.
+        """The strongest evidence in some items for a class other than the label: up to four tokens
+        each, joined by commas.
 
-        `counts` are all documents; `documents`, shape (m,), represent the items, and `other`, shape (m,), is the class of each.
+        `counts` are all documents; `documents`, shape (m,), represent the items, and `other`, shape
+        (m,), is the class of each.
         """
         part = counts.rows(documents)
         q, values, m = attention(part.matrix, model.scores), per_class(model.values), part.matrix
@@ -162,7 +173,8 @@ class Task:
         return out
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
-        """How the command line names the columns of the text; a single one only if it is `known` to be in the source."""
+        """How the command line names the columns of the text; a single one only if it is `known` to
+        be in the source."""
         names = [
             name for name in corpus.fields if name not in corpus.columns
         ] or corpus.reading.columns[:known]
@@ -183,7 +195,8 @@ class Task:
         return attention_sums(part.counts.matrix, model.scores)
 
     def total(self, part: CountedCorpus, of: Callable[..., S], *given: object) -> S:
-        """The sum of `of(some, *given)` over all documents of one side, wherever they are stored, in parts of any size."""
+        """The sum of `of(some, *given)` over all documents of one side, wherever they are stored,
+        in parts of any size."""
         return of(part, *given)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
@@ -192,7 +205,8 @@ class Task:
         return None if units is None else np.repeat(units, self.size)
 
     def items(self, documents: int) -> Ints:
-        """The document that represents each item of a corpus of this many documents, shape (items,)."""
+        """The document that represents each item of a corpus of this many documents, shape
+        (items,)."""
         return np.arange(0, documents, self.size)
 
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
@@ -200,14 +214,15 @@ class Task:
         return self.share(self.correct(f, part.counts), part.corpus)
 
     def share(self, right: Floats, corpus: Corpus) -> Share:
-        """Fraction of the items of a corpus that are right, shape (items,), with its interval over groups."""
+        """Fraction of the items of a corpus that are right, shape (items,), with its interval over
+        groups."""
         return Share.over(right, self.units(corpus))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float:
         """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression.
 
-        It has the same words. C is chosen on held-out items. For pairs it is fitted to the differences,
-        each pair in both orders, without an intercept.
+        It has the same words. C is chosen on held-out items. For pairs it is fitted to the
+        differences, each pair in both orders, without an intercept.
         """
         weights = train.counts.weights
         if weights is None:
@@ -231,7 +246,8 @@ class Labels(Task):
 
 
 class Preferences(Task):
-    """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean anything."""
+    """Pairs of answers, rows 2i (preferred) and 2i + 1; only differences of decision values mean
+    anything."""
 
     size = 2
     classifies = False
@@ -303,7 +319,8 @@ class CorpusModel:
     """A model trained on one side of a corpus, and tested on the other.
 
     Attributes:
-        f: decision values of the test documents, shape (n, H); for pairs, each minus that of the other side.
+        f: decision values of the test documents, shape (n, H); for pairs, each minus that of the
+            other side.
         notes: what was noticed while the data was read, in plain words.
         seconds: of each stage.
     """
@@ -353,7 +370,8 @@ class CorpusModel:
         types: int,
         unknown: float,
     ) -> dict[str, Any]:
-        """The entries of summary.json for these numbers of training, test and correctly predicted documents by class."""
+        """The entries of summary.json for these numbers of training, test and correctly predicted
+        documents by class."""
         train, test = sizes
         n, recall = max(test.sum(), 1), zip(classes, correct.tolist(), test.tolist(), strict=True)
         return {
@@ -375,10 +393,11 @@ def train_corpus(
     clock: Clock | None = None,
     when_counted: Callable[[Task, CountedCorpus, CountedCorpus], None] | None = None,
 ) -> CorpusModel:
-    """Split, count, learn and test; without a test set a seeded, stratified share of the documents is set aside.
+    """Split, count, learn and test; without a test set a seeded, stratified share of the documents
+    is set aside.
 
-    `clock` keeps the seconds of the stages, and `when_counted` is called with both sides before training. An `InputError` where the
-    corpus cannot be split, or no token is frequent enough.
+    `clock` keeps the seconds of the stages, and `when_counted` is called with both sides before
+    training. An `InputError` where the corpus cannot be split, or no token is frequent enough.
     """
     check_not_forked()
     settings, clock = settings or TrainSettings(), clock or Clock()
@@ -394,7 +413,8 @@ def train_corpus(
     if corpus.weights is not None:
         low, high = float(corpus.weights.min()), float(corpus.weights.max())
         notes.append(
-            f"the model weights documents ({low:g} to {high:g}); importance, findings and accuracy count them equally"
+            f"the model weights documents ({low:g} to {high:g}); importance, findings and accuracy "
+            "count them equally"
         )
     done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
     settings = settings.of_documents(done)

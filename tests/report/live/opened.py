@@ -61,7 +61,8 @@ class Opened:
         self.settle()
 
     def again(self) -> None:
-        """Load the page anew, with nothing kept of what was done with it: half the work of another `Opened`."""
+        """Load the page anew, with nothing kept of what was done with it: half the work of another
+        `Opened`."""
         self.page.evaluate("localStorage.clear()")
         self.page.goto("about:blank")
         self.page.emulate_media(color_scheme=self.theme, media="screen")

@@ -1,4 +1,5 @@
-"""axe-core finds no violation on the pages, with everything open; those of reproduce and diagnose are tested beside them."""
+"""axe-core finds no violation on the pages, with everything open; those of reproduce and diagnose
+are tested beside them."""
 
 from __future__ import annotations
 

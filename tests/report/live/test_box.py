@@ -1,4 +1,5 @@
-"""The model in the page: its box and its documents answer as `explain` does, whatever the text, classes and tokens."""
+"""The model in the page: its box and its documents answer as `explain` does, whatever the text,
+classes and tokens."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def test_the_box_answers_what_explain_answers(opened: Opened, audited: Audit) ->
 
 
 def page_answers(opened: Opened, texts: list[str]) -> list[Any]:
-    """Answers of the page's own model, by the function that its script leaves for other programs."""
+    """Answers of the page's own model, by the function that its script leaves for other
+    programs."""
     return list(
         opened.page.evaluate("texts => texts.map(text => window.tokensieve.explain(text))", texts)
     )
@@ -166,11 +168,29 @@ def test_page_equals_explain_on_many_documents(opened: Opened, audited: Audit, n
 @pytest.mark.slow
 def test_page_finds_the_formatting_that_python_finds(browser: Any, tmp_path: Path) -> None:
     looks = [
-        "fine   ", "Fine.", "Fine...", 'He said "never."', "Well  then", "very **good**", "Points:\n\n- one\n- two", "1. a\n2. b",
-        "## Title\ntext", "use `x = 1`", "| a | b |\n|---|---|", "https://a.org/x?y=1", "[t](http://a.org)", "me@a.org", "by @a",
-        "so #happy", "a<br />b &amp; c", "it is 9/10!", "3.5 out of 5", "50 % off $20", "TERRIBLE film", "great 😀", "nice :-) one",
-        "cafÃ© itâ€™s", "What?? No!!", "What?!", "sooo", "zero\u200bwidth", "no\u00a0break", "a\tb", " x", "a — b; c (d): e, ‘f’",
-        "*so* it is", "ends:", "x," , "\u0663 items", "É élan", "\u2028- x\u2028", "\r- y\r", "\u0085 z", "\ufeff w", "word " * 130,
+        "fine   ", "Fine.", "Fine...", 'He said "never."', "Well  then", "very **good**", "Points:\n\n- "
+                                                                                          "one\n- "
+                                                                                          "two", "1. "
+                                                                                                 "a\n2. "
+                                                                                                 "b",
+        "## Title\ntext", "use `x = 1`", "| a | b |\n|---|---|", "https://a.org/x?y=1", "[t](http://a.org)", "me@a.org", "by "
+                                                                                                                         "@a",
+        "so #happy", "a<br />b &amp; c", "it is 9/10!", "3.5 out of 5", "50 % off $20", "TERRIBLE "
+                                                                                        "film", "great "
+                                                                                                "😀", "nice "
+                                                                                                     ":-) "
+                                                                                                     "one",
+        "cafÃ© itâ€™s", "What?? No!!", "What?!", "sooo", "zero\u200bwidth", "no\u00a0break", "a\tb", " "
+                                                                                                     "x", "a "
+                                                                                                          "— "
+                                                                                                          "b; "
+                                                                                                          "c "
+                                                                                                          "(d): "
+                                                                                                          "e, "
+                                                                                                          "‘f’",
+        "*so* it is", "ends:", "x," , "\u0663 items", "É élan", "\u2028- x\u2028", "\r- y\r", "\u0085 "
+                                                                                              "z", "\ufeff "
+                                                                                                   "w", "word " * 130,
     ]  # fmt: skip
     corpus = read_corpus(
         (looks * 4, (["a", "b"] * len(looks) * 2)[: 4 * len(looks)]), duplicates="keep"

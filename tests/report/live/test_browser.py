@@ -52,7 +52,8 @@ HOSTILE = [
 
 
 def place_of(opened: Opened, token: str) -> tuple[float, float]:
-    """Where the map shows a token, in pixels of the window, as a reader would measure it from the axes."""
+    """Where the map shows a token, in pixels of the window, as a reader would measure it from the
+    axes."""
     table = pl.read_csv(download(opened))
     opened.page.evaluate(
         "document.getElementById('map').scrollIntoView({block: 'center', behavior: 'instant'})"
@@ -107,7 +108,8 @@ def test_search_filters_the_table_and_marks_the_map(opened: Opened, audited: Aud
 
 @pytest.mark.slow
 def test_the_page_of_an_audit_of_imdb_is_small_and_quick(browser: Any, tmp_path: Path) -> None:
-    """Under 5 MB, and within the limits of benchmarks/pages.py at the fastest of 20: medians depend on how busy a machine is."""
+    """Under 5 MB, and within the limits of benchmarks/pages.py at the fastest of 20: medians depend
+    on how busy a machine is."""
     data = (
         Path(os.environ.get("TOKENSIEVE_DATA") or Path(__file__).parents[4] / "shared" / "data")
         / "imdb_train.parquet"
@@ -139,8 +141,8 @@ def test_hover_shows_numbers_and_click_shows_documents(opened: Opened, audited: 
     text = opened.page.inner_text("#map-tip")
     assert text.startswith("wonderful") and "predictive, high attention" in text
     assert (
-        f"{row['posterior_difference']:+.2f} [{row['posterior_low']:+.2f}, {row['posterior_high']:+.2f}]"
-        in text
+        f"{row['posterior_difference']:+.2f} [{row['posterior_low']:+.2f}, "
+        f"{row['posterior_high']:+.2f}]" in text
     )
     assert f"{row['documents']}, {row['class_documents']} of the class" in text
     opened.page.mouse.down()
@@ -315,7 +317,8 @@ def test_a_search_without_a_hit_is_told(opened: Opened) -> None:
 
 @pytest.mark.slow
 def test_a_class_keeps_its_colour(opened: Opened) -> None:
-    """The bar of "terrible" is orange whichever class is chosen, and legend and axes name the classes."""
+    """The bar of "terrible" is orange whichever class is chosen, and legend and axes name the
+    classes."""
     for label, other in (("positive", "negative"), ("negative", "positive")):
         opened.page.select_option("#class", label=label)
         opened.page.fill("#find", "terrible")

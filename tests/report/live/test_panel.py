@@ -1,4 +1,5 @@
-"""Panel, decisions, address, what if and saved pictures in a real browser, by mouse and by keyboard."""
+"""Panel, decisions, address, what if and saved pictures in a real browser, by mouse and by
+keyboard."""
 
 from __future__ import annotations
 
@@ -209,7 +210,8 @@ def test_hostile_decisions_in_the_storage_do_no_harm(opened: Opened) -> None:
     ]
     for content, decisions in zip(hostile, [0] * 9 + [2, 2], strict=True):
         page.evaluate(
-            "([key, content]) => { localStorage.setItem(key, content); history.replaceState({}, '') }",
+            "([key, content]) => { localStorage.setItem(key, content); history.replaceState({}, "
+            "'') }",
             [key, content],
         )
         page.reload()
@@ -245,7 +247,8 @@ def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
     assert other.inner_text("#chosen h2") == "terrible" and other.inner_text("#map-note") == note
     assert [text.strip() for text in other.locator("#table-body th").all_inner_texts()] == rows
     other.evaluate(
-        "location.hash = 'class=%3Cscript%3E&token=__proto__&zoom=1,0,x&map=1&at=%22%5D&find=%3Cimg%20onerror=1%3E'"
+        "location.hash = "
+        "'class=%3Cscript%3E&token=__proto__&zoom=1,0,x&map=1&at=%22%5D&find=%3Cimg%20onerror=1%3E'"
     )
     other.wait_for_timeout(300)
     assert other.input_value("#find") == "<img onerror=1>" and not other.is_visible("#panel")
@@ -264,7 +267,8 @@ def test_the_address_holds_what_is_shown(opened: Opened, browser: Any) -> None:
 
 
 def test_what_if_is_exact(opened: Opened, audited: Audit) -> None:
-    """The page's answer to a changed document is Python's, by the sum that the page has and by the text itself."""
+    """The page's answer to a changed document is Python's, by the sum that the page has and by the
+    text itself."""
     model, rng = audited.model, np.random.default_rng(0)
     cases = []
     for i in range(0, len(sample(audited)), 25):
@@ -383,7 +387,8 @@ def test_the_panel_says_why_occurrences_and_fractions_of_documents_disagree(
 ) -> None:
     draw = np.random.default_rng(0)
     filler = [f"word{i}" for i in range(60)]
-    texts = [  # "often" is a quarter of a short positive text, but occurs twice in a long negative one
+    # "often" is a quarter of a short positive text, but occurs twice in a long negative one
+    texts = [
         " ".join([*draw.choice(filler, 3 if label else 40), *["often"] * (1 if label else 2)])
         for label in draw.integers(0, 2, 300)
     ]

@@ -1,5 +1,5 @@
-"""One part of the documents that predicts the label by itself: formatting, length, other columns, or
-one of several fields."""
+"""One part of the documents that predicts the label by itself: formatting, length, other columns,
+or one of several fields."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class Alone(Check):
     title = "One part alone predicts the label"
     about = (
         "Formatting alone, length alone, one of the --columns or all of them together predict the "
-        "test labels at least 5 points better than always predicting the largest class (95% CI), or "
-        "one of several text fields does and loses less than 2 points against all fields together. "
-        "The finding lists the 15 most informative features and the accuracy they reach by "
-        "themselves."
+        "test labels at least 5 points better than always predicting the largest class (95% CI), "
+        "or one of several text fields does and loses less than 2 points against all fields "
+        "together. The finding lists the 15 most informative features and the accuracy they reach "
+        "by themselves."
     )
     action = (
         "Should this part determine the label? If not, models can reach this accuracy without "
-        "learning the task: balance the data, or compare your models with the accuracy of this part "
-        "alone."
+        "learning the task: balance the data, or compare your models with the accuracy of this "
+        "part alone."
     )
     tasks = (Labels,)
     thorough = True

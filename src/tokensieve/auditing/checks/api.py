@@ -48,9 +48,9 @@ class Check(ABC):
         action: what to do about its findings.
         tasks: the tasks that it applies to.
         thorough: whether it is slow because it trains models; `Settings.thorough=False` skips it.
-        descriptive: whether it describes the data or habits of its writers, and names nothing that a
-            model can exploit or a person should correct. Of equally serious findings, its own come
-            last.
+        descriptive: whether it describes the data or habits of its writers, and names nothing that
+            a model can exploit or a person should correct. Of equally serious findings, its own
+            come last.
         exploitable: whether its findings name something by which a model can predict the label
             without the subject. Beside one, no report says that no shortcut was found.
         yields_to: names of checks whose findings explain this one's. A finding is dropped if one of
@@ -103,8 +103,8 @@ class Check(ABC):
         Args:
             audit: what was checked.
             severity: roughly the fraction of documents whose prediction the finding puts in doubt:
-                documents concerned × how much of their prediction depends on it. From 0.05 a finding
-                is "high", below 0.01 it is "low"; within a level it decides the order.
+                documents concerned × how much of their prediction depends on it. From 0.05 a
+                finding is "high", below 0.01 it is "low"; within a level it decides the order.
             headline: one sentence with its number, without a full stop.
             documents: places of the training documents concerned, or a mask over all of them.
             n_documents: how many are concerned, if there are more than `documents`.

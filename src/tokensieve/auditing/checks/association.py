@@ -55,15 +55,15 @@ class _Link:
 
 
 class Association(Check):
-    """For example, the agent's name at the end of every ticket, which shows who replied but not what
-    the ticket was about."""
+    """For example, the agent's name at the end of every ticket, which shows who replied but not
+    what the ticket was about."""
 
     name = "association"
     title = "Name or code linked to a class"
     about = (
-        "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at the "
-        "start or end of the text, or values of another column, and make one class at least 1.5 times "
-        "as likely (q < 0.001), but not nearly certain."
+        "Tokens in at least 20 documents that are part of a code, an address or a fixed phrase at "
+        "the start or end of the text, or values of another column, and make one class at least "
+        "1.5 times as likely (q < 0.001), but not nearly certain."
     )
     action = (
         "Find out why it is associated with the label (author, system, date). Mask it if the "

@@ -102,8 +102,8 @@ class OpposedPairs(Check):
             audit,
             severity=share.value,
             headline=(
-                f"{plural(len(pairs), 'pair')} ({percent(share.value)}) also {occur} with the other "
-                "answer preferred"
+                f"{plural(len(pairs), 'pair')} ({percent(share.value)}) also {occur} with the "
+                "other answer preferred"
             ),
             documents=2 * pairs,
             evidence={"pairs": share},

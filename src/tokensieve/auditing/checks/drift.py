@@ -27,8 +27,8 @@ class Drift(Check):
     name = "drift"
     title = "Drift"
     about = (
-        "Tokens at least twice as frequent in the training documents as in the given test documents, "
-        "or vice versa, that occur in at least 1% of either (q < 0.05)."
+        "Tokens at least twice as frequent in the training documents as in the given test "
+        "documents, or vice versa, that occur in at least 1% of either (q < 0.05)."
     )
     action = "Find out why training and test documents differ before you trust the test accuracy."
     descriptive = True

@@ -50,8 +50,8 @@ class Empty(Check):
             audit,
             severity=WEIGHT * share.value,
             headline=(
-                f"{plural(n, 'document')} ({percent(share.value)}) {contain} no word that the model "
-                "knows"
+                f"{plural(n, 'document')} ({percent(share.value)}) {contain} no word that the "
+                "model knows"
             ),
             evidence={"documents": share},
             n_documents=n,

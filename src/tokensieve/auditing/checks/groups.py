@@ -68,12 +68,12 @@ class Groups(Check):
     title = "Documents appear to be grouped"
     about = (
         "At least 30% of the training documents share rare words with another one: words as rare "
-        "together as three words in 30 documents each, and more than a third of the rare words of one "
-        "of the two. At least 90% of these pairs have the same label, 30 points more than the model "
-        "expects from their other words, or than if each rare word told the label as it does between "
-        "groups. Also reported if documents with the same value in an author-like column have the "
-        "same label at least 10 points more often than by chance, or if at least 30% of documents "
-        "share one of several text fields with another one. Checked only without --by."
+        "together as three words in 30 documents each, and more than a third of the rare words of "
+        "one of the two. At least 90% of these pairs have the same label, 30 points more than the "
+        "model expects from their other words, or than if each rare word told the label as it does "
+        "between groups. Also reported if documents with the same value in an author-like column "
+        "have the same label at least 10 points more often than by chance, or if at least 30% of "
+        "documents share one of several text fields with another one. Checked only without --by."
     )
     action = (
         "Name the column that groups them (author, thread, source) with --by, so that groups stay "
@@ -118,8 +118,8 @@ class Groups(Check):
             tokens=tokens,
             evidence={"documents": share},
             details=(
-                f"{plural(len(pairs.first), 'pair')} of documents share such words; in one pair, both "
-                f"contain {quoted(tokens)}",
+                f"{plural(len(pairs.first), 'pair')} of documents share such words; in one pair, "
+                f"both contain {quoted(tokens)}",
             ),
         )
 
@@ -136,11 +136,12 @@ class Groups(Check):
             documents=field.documents,
             evidence={"documents": share},
             details=(
-                f"{plural(field.n_values, f'different {name}')} occur in two or more documents, so a "
-                f"random split puts the same {name} on both sides",
+                f"{plural(field.n_values, f'different {name}')} occur in two or more documents, "
+                f"so a random split puts the same {name} on both sides",
             ),
             action=(
-                f"Keep documents of one {name} on one side of the split: {option('--by', field.name)}"
+                f"Keep documents of one {name} on one side of the split: "
+                f"{option('--by', field.name)}"
             ),
         )
 
@@ -199,7 +200,8 @@ def _repeated_field(audit: AuditContext) -> _RepeatedField | None:
 
 
 def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:
-    """Pairs that share enough rare words, each of which weighs log(documents / documents with it)."""
+    """Pairs that share enough rare words, each of which weighs log(documents / documents with
+    it)."""
     counts = audit.train.counts
     n = counts.n_documents
     documents = counts.present[: audit.n_words].sum(axis=1)
@@ -229,7 +231,8 @@ def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:
 
 
 def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContext) -> float:
-    """How often the model expects pairs to have the same label, from their words that are not rare."""
+    """How often the model expects pairs to have the same label, from their words that are not
+    rare."""
     ordinary = audit.train.counts.rows(documents).matrix.copy()
     ordinary.data[np.isin(ordinary.indices, pairs.rare)] = 0
     ordinary.eliminate_zeros()

@@ -1,10 +1,10 @@
 """Documents that may carry the wrong label, and preferences that may be reversed.
 
 `tokensieve.evidence.label_issues` has the formula. A pair is one document twice over, its preferred
-answer of class "chosen" and the other of class "rejected"; by symmetry both have the same probability
-and the same threshold, the mean of σ(m) over the pairs, m being the margin given by a model that never
-saw the pair's group. As only differences are seen, the scale of m, which a model of half the pairs has
-not settled, is that of least loss over all of them: one number.
+answer of class "chosen" and the other of class "rejected"; by symmetry both have the same
+probability and the same threshold, the mean of σ(m) over the pairs, m being the margin given by a
+model that never saw the pair's group. As only differences are seen, the scale of m, which a model
+of half the pairs has not settled, is that of least loss over all of them: one number.
 """
 
 from __future__ import annotations
@@ -143,10 +143,10 @@ class WrongLabels(Check):
     name = "labels"
     title = "Labels to check"
     about = (
-        "Training documents for which cross-validated models confidently predict another class: its "
-        f"probability is at least {CLEAR_MARGIN} higher than that of the label (confident learning). "
-        "Labels of a class that these models predict for less than half of its documents, or by "
-        "chance, are not judged."
+        "Training documents for which cross-validated models confidently predict another class: "
+        f"its probability is at least {CLEAR_MARGIN} higher than that of the label (confident "
+        "learning). Labels of a class that these models predict for less than half of its "
+        "documents, or by chance, are not judged."
     )
     action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
@@ -177,8 +177,8 @@ class WrongLabels(Check):
         have = verb(n, "have", "has")
         them = "it" if n == 1 else "them"
         return (
-            f"{documents} ({percent(share.value)}) {have} a label that models trained without {them} "
-            "contradict"
+            f"{documents} ({percent(share.value)}) {have} a label that models trained without "
+            f"{them} contradict"
         )
 
     def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:
@@ -202,7 +202,10 @@ class ReversedPairs(WrongLabels):
         "Training pairs in which a model trained without the pairs of their prompt prefers the "
         "rejected answer with a probability of at least 0.9."
     )
-    action = "Read the rows in label-issues.csv from the top, and reverse or remove those that are wrong."
+    action = (
+        "Read the rows in label-issues.csv from the top, and reverse or remove those that are "
+        "wrong."
+    )
     tasks = (Preferences,)
     noun = "pair"
 
@@ -211,8 +214,8 @@ class ReversedPairs(WrongLabels):
         pairs = plural(n, "training pair")
         have = verb(n, "have", "has")
         return (
-            f"{pairs} ({percent(share.value)}) {have} a preference that models trained without their "
-            "prompts contradict"
+            f"{pairs} ({percent(share.value)}) {have} a preference that models trained without "
+            "their prompts contradict"
         )
 
     def share(self, audit: AuditContext, clear: LabelIssues, n_clear: int) -> Share:

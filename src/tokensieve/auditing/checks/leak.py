@@ -50,14 +50,14 @@ class Leak(Check):
     title = "Leak across the split"
     about = (
         "Test documents that also occur in the training data, in every text field: word for word, "
-        "with one word added or removed (from 6 words on) or replaced or moved (from 15 words on), or "
-        "with at least 80% of their three-word sequences in common (MinHash)."
+        "with one word added or removed (from 6 words on) or replaced or moved (from 15 words on), "
+        "or with at least 80% of their three-word sequences in common (MinHash)."
     )
     action = (
         "Where the split is given, remove the copies from one side. Otherwise --duplicates=drop "
-        "removes exact copies; remove near copies by hand, or keep all copies on one side with --by "
-        "COLUMN if a column tells which documents belong together. Until then, the test accuracy may "
-        "be inflated."
+        "removes exact copies; remove near copies by hand, or keep all copies on one side with "
+        "--by COLUMN if a column tells which documents belong together. Until then, the test "
+        "accuracy may be inflated."
     )
     tasks = (Labels,)
 
@@ -141,8 +141,8 @@ def _copies_sentence(leaks: _Leaks) -> str:
     if not leaks.n_exact:
         differ = verb(n_near, "differ")
         return (
-            f"{noun(n_near, 'this', 'these')} {documents} {differ} {near} with one; none is an exact "
-            "copy"
+            f"{noun(n_near, 'this', 'these')} {documents} {differ} {near} with one; none is an "
+            "exact copy"
         )
     if not n_near:
         are = verb(leaks.n_exact, "are exact copies", "is an exact copy")
@@ -160,8 +160,8 @@ def _accuracy_on_others(audit: AuditContext, leaks: _Leaks) -> _AccuracyOnOthers
     others = Share.over(is_right[~leaks.is_leaked], None)
     everywhere = float(is_right.mean())
     detail = (
-        f"the accuracy is {others} on the other test documents and {percent(everywhere)} on all test "
-        "documents"
+        f"the accuracy is {others} on the other test documents and {percent(everywhere)} on all "
+        "test documents"
     )
     if abs(others.value - everywhere) < NEARLY_THE_SAME:
         return _AccuracyOnOthers(
@@ -201,8 +201,8 @@ class PairLeak(Check):
     title = "Leak across the split"
     about = "Test pairs that share their prompt, or both answers, with training pairs."
     action = (
-        "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy may "
-        "be inflated."
+        "Put all pairs of a prompt on one side of the split (--by). Until then, the test accuracy "
+        "may be inflated."
     )
     tasks = (Preferences,)
 

@@ -51,8 +51,8 @@ class Position(Check):
             audit,
             severity=WEIGHT * 2 * abs(share.value - 0.5),
             headline=(
-                f"The {side} answer wins {percent(rate)} of the training pairs (50% expected if the "
-                "order did not matter)"
+                f"The {side} answer wins {percent(rate)} of the training pairs (50% expected if "
+                "the order did not matter)"
             ),
             documents=2 * decided[has_won],
             evidence={"first": share},

@@ -25,8 +25,8 @@ class Repeated(Check):
     name = "repeated"
     title = "Repeated texts"
     about = (
-        "Training documents that repeat or nearly repeat an earlier one in every text field, if these "
-        "make up at least 1% and no groups were given."
+        "Training documents that repeat or nearly repeat an earlier one in every text field, if "
+        "these make up at least 1% and no groups were given."
     )
     action = (
         "Copies are not independent evidence. --duplicates=drop removes exact copies; remove near "

@@ -39,7 +39,8 @@ class _Features:
 
 
 class Shift(Check):
-    """A trailing mark in a tenth of one class is worth a look even where other classes have it too."""
+    """A trailing mark in a tenth of one class is worth a look even where other classes have it
+    too."""
 
     name = "shift"
     title = "Formatting differs between classes"

@@ -28,7 +28,8 @@ class _Unstable:
 
     Attributes:
         types, classes: places, shape (m,).
-        leans: by environment, type and class, shape (E, |S|, K), of the environments with an effect.
+        leans: by environment, type and class, shape (E, |S|, K), of the environments with an
+            effect.
     """
 
     types: Ints
@@ -42,9 +43,9 @@ class Unstable(Check):
     name = "unstable"
     title = "Unstable tokens"
     about = (
-        "Tokens that predict the label in some environments (--environments) and fail to predict it, "
-        "or predict the opposite, in others. The association differs between environments by at "
-        "least 0.3 (q < 0.05)."
+        "Tokens that predict the label in some environments (--environments) and fail to predict "
+        "it, or predict the opposite, in others. The association differs between environments by "
+        "at least 0.3 (q < 0.05)."
     )
     action = "Do not rely on these tokens outside the environment in which they predict the label."
     exploitable = True
@@ -113,7 +114,8 @@ def _unstable(effects: Environments, audit: AuditContext) -> _Unstable:
 def _extreme_environments(
     effects: Environments, leans: Floats, token_type: int, label: int
 ) -> dict[str, Share]:
-    """Where the type leans to the class most and least: the fraction of its documents of the class."""
+    """Where the type leans to the class most and least: the fraction of its documents of the
+    class."""
     known = [
         (name, one)
         for name, one in zip(effects.names, effects.within, strict=True)

@@ -1,8 +1,9 @@
-"""What preference pairs reward: length first, then formatting, then words, each also at equal length.
+"""What preference pairs reward: length first, then formatting, then words, each also at equal
+length.
 
-A type is listed if, at equal length, the side that alone contains it wins surely more (or less) often
-than chance: q < 0.05 in enough pairs, and the conservative bound of its rate beyond a limit. Whether
-the list holds is then tested on the test pairs, which were not used to find it.
+A type is listed if, at equal length, the side that alone contains it wins surely more (or less)
+often than chance: q < 0.05 in enough pairs, and the conservative bound of its rate beyond a limit.
+Whether the list holds is then tested on the test pairs, which were not used to find it.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ class AnswerLength(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "The longer (or the shorter) answer wins more than 55% of pairs that differ in length, even "
-        "at the conservative bound."
+        "The longer (or the shorter) answer wins more than 55% of pairs that differ in length, "
+        "even at the conservative bound."
     )
     action = (
-        "Do your raters really prefer longer answers? If not, compare answers of similar length, or "
-        "correct for length when you judge models or train a reward model on these pairs."
+        "Do your raters really prefer longer answers? If not, compare answers of similar length, "
+        "or correct for length when you judge models or train a reward model on these pairs."
     )
     tasks = (Preferences,)
 
@@ -98,13 +99,13 @@ class Wins(Check):
     name = "shortcut"
     title = "Shortcut"
     about = (
-        "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and at "
-        "least 0.5% of all pairs. The conservative bound on the win rate must exceed 60% for "
+        "Formatting or words that win or lose at equal length (q < 0.05), in at least 10 pairs and "
+        "at least 0.5% of all pairs. The conservative bound on the win rate must exceed 60% for "
         "formatting and values of other columns, and 75% for words."
     )
     action = (
-        "Does a good answer need this? If not, balance the pairs; otherwise a reward model will learn "
-        "to reward it."
+        "Does a good answer need this? If not, balance the pairs; otherwise a reward model will "
+        "learn to reward it."
     )
     action_on_words = action.replace(
         "balance the pairs;", "balance the pairs, or mask it in both answers and audit again;"
@@ -174,7 +175,8 @@ class _Rates:
 
 
 def _groups_of_tokens(audit: AuditContext, facts: PreferenceFacts, wins: bool) -> list[list[str]]:
-    """What wins (or loses): formatting that decides the same pairs, words, values of each column."""
+    """What wins (or loses): formatting that decides the same pairs, words, values of each
+    column."""
     listed = facts.top(wins, rows=None)["token"].to_list()
     certain = facts.top(wins, rows=None, rate=MIN_WORD_RATE)["token"].to_list()
     forms = [token for token in listed if is_formatting(token)][: 4 * MAX_FORM_FINDINGS]
@@ -240,7 +242,8 @@ def _rates(tokens: list[str], wins: bool, audit: AuditContext) -> _Rates:
 
 
 def _surplus(part: CountedCorpus, tokens: Sequence[str], wins: bool) -> Ints:
-    """Of how many of the types the preferred answer of each pair has more; if they lose, the other."""
+    """Of how many of the types the preferred answer of each pair has more; if they lose, the
+    other."""
     surplus = np.asarray(_sides_with(part.counts, tokens).sum(axis=1)).ravel()
     return surplus if wins else -surplus
 
@@ -266,8 +269,8 @@ def _details(tokens: list[str], wins: bool, rates: _Rates) -> list[str]:
     else:
         subject, them = "it", "it"
     details = [
-        f"the answer with more of {them} {verb} {rates.decides.as_counts} training pairs that differ "
-        f"in {them}: {rates.decides}",
+        f"the answer with more of {them} {verb} {rates.decides.as_counts} training pairs that "
+        f"differ in {them}: {rates.decides}",
         f"at equal length {subject} {verb} {rates.equal_length}",
     ]
     if rates.test.of:
