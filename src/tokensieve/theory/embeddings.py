@@ -38,9 +38,15 @@ from tokensieve.model.attention import accuracy, gradient, logits, loss_and_slop
 from tokensieve.progress import Progress, silent
 from tokensieve.text.counts import Counts
 
+# Rows of E in a block: they fit the nearest cache at d = 512.
 BLOCK = 64
+# A checkpoint is written so often, in seconds: rewriting E takes about one at |S| = 20,000.
 SAVE_SECONDS = 60.0
-FROZEN, DESCENT, ADAM, WRITE = 0, 1, 2, 3
+# What a pass over the rows of E does with their gradient.
+FROZEN = 0
+DESCENT = 1
+ADAM = 2
+WRITE = 3
 Array = NDArray[Any]  # of float32 or float64
 
 
@@ -70,12 +76,16 @@ def initialise(n_types: int, d: int, heads: int = 1, seed: int = 0) -> Start:
     """
     if n_types < 1 or heads < 1 or d < heads:
         raise InputError(
-            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: use at least one type and d ≥ heads"
+            f"cannot draw {n_types} embeddings of dimension {d} with {heads} heads: "
+            "use at least one type and d ≥ heads"
         )
     rng = np.random.default_rng(seed)
     p = rng.standard_normal(d) / math.sqrt(d)
     directions = rng.standard_normal((d, heads))
-    v = directions[:, 0] / np.linalg.norm(directions) if heads == 1 else np.linalg.qr(directions)[0]
+    if heads == 1:
+        v = directions[:, 0] / np.linalg.norm(directions)
+    else:
+        v = np.linalg.qr(directions)[0]
     E = rng.standard_normal((n_types, d))
     E /= math.sqrt(d)
     return Start(E, p, v)
@@ -108,22 +118,27 @@ class TrainingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        wrong = None
+        problem = ""
+        has_empty_batches = self.batch_size is not None and self.batch_size < 1
         if self.optimizer not in ("adam", "gd") or self.dtype not in ("float32", "float64"):
-            wrong = f"optimizer {self.optimizer!r} with {self.dtype!r}: use 'adam' or 'gd', 'float32' or 'float64'"
+            problem = (
+                f"optimizer {self.optimizer!r} with {self.dtype!r}: use 'adam' or 'gd', "
+                "'float32' or 'float64'"
+            )
         elif not set(self.frozen) <= {"E", "p", "v"}:
-            wrong = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
+            problem = f"cannot freeze {list(self.frozen)}: name any of 'E', 'p', 'v'"
         elif not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            wrong = f"learning rate {self.learning_rate} is not a positive number; use 0.01, for example"
-        elif (
-            self.steps < 0
-            or self.record_every < 1
-            or (self.batch_size is not None and self.batch_size < 1)
-        ):
-            sizes = f"{self.steps} steps, records every {self.record_every}, batches of {self.batch_size}"
-            wrong = f"{sizes}: use positive whole numbers"
-        if wrong is not None:
-            raise InputError(wrong)
+            problem = (
+                f"learning rate {self.learning_rate} is not a positive number; "
+                "use 0.01, for example"
+            )
+        elif self.steps < 0 or self.record_every < 1 or has_empty_batches:
+            problem = (
+                f"{self.steps} steps, records every {self.record_every}, "
+                f"batches of {self.batch_size}: use positive whole numbers"
+            )
+        if problem:
+            raise InputError(problem)
 
 
 @dataclass(frozen=True)
@@ -188,73 +203,104 @@ def train_embeddings(
     _check_shapes(counts, start, others)
     begun = saved = time.perf_counter()
     mark = fingerprint(sorted(asdict(settings).items()), *start, counts, *others.values())
-    found = None if checkpoint is None else load(checkpoint, mark)
-    if found is not None:
-        state, (step, rows) = found[0], (found[1]["step"], found[1]["rows"])
-        tables = list(state.pop("tables"))
-    else:  # the rows of v, (H, d), are heads, as those of E are types
+    earlier = None if checkpoint is None else _Run.resume(checkpoint, mark)
+    run = earlier or _Run.begin(start, settings)
+    sets = {"train": counts} | others
+    while run.step < settings.steps:
+        table = run.table()
+        batch = _documents_of_step(counts, settings, run.step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = gradient(batch, table[:, 0], table[:, 1:])
+        if not math.isfinite(slope.loss):
+            raise InputError(f"training overflowed at step {run.step}: use a smaller learning rate")
+        if run.step % settings.record_every == 0:
+            run.record(table, sets, slope.f if batch is counts else None)
+        run.step += 1
+        _update(run.state, np.column_stack([slope.a, slope.b]), settings, run.step)
+        if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
+            run.save(checkpoint, mark)
+            saved = time.perf_counter()
+        progress("training", run.step / settings.steps)
+    run.record(run.table(), sets, None)
+    return run.finished(settings, start.v.ndim == 1, time.perf_counter() - begun)
+
+
+@dataclass
+class _Run:
+    """A training run on its way.
+
+    Attributes:
+        state: E, p, v (rows are heads, shape (H, d), as those of E are types), and moments.
+        step: updates so far.
+        rows, tables: the records: rows of the trajectory, and [u w] of each type.
+    """
+
+    state: dict[str, Array]
+    step: int
+    rows: list[dict[str, float]]
+    tables: list[Floats]
+
+    @classmethod
+    def begin(cls, start: Start, settings: TrainingSettings) -> _Run:
         state = {
             "E": np.array(start.E, dtype=settings.dtype, order="C"),
             "p": np.array(start.p, dtype=np.float64),
+            "v": np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C"),
         }
-        state["v"] = np.array(np.atleast_2d(start.v.T), dtype=np.float64, order="C")
-        trained = [
-            name for name in "Epv" if name not in settings.frozen and settings.optimizer == "adam"
-        ]
-        state |= {
-            f"moment_{name}{k}": np.zeros_like(state[name]) for name in trained for k in (1, 2)
+        if settings.optimizer == "adam":
+            for name in sorted({"E", "p", "v"} - set(settings.frozen)):
+                state[f"moment_{name}1"] = np.zeros_like(state[name])
+                state[f"moment_{name}2"] = np.zeros_like(state[name])
+        return cls(state, 0, [], [])
+
+    @classmethod
+    def resume(cls, checkpoint: Path, mark: str) -> _Run | None:
+        """The run that a file keeps, if there is one."""
+        stored = load(checkpoint, mark)
+        if stored is None:
+            return None
+        state, about = stored
+        tables = list(state.pop("tables"))
+        return cls(state, about["step"], about["rows"], tables)
+
+    def save(self, checkpoint: Path, mark: str) -> None:
+        about = {"step": self.step, "rows": self.rows}
+        save(checkpoint, mark, {**self.state, "tables": np.stack(self.tables)}, about)
+
+    def finished(self, settings: TrainingSettings, has_one_head: bool, seconds: float) -> Training:
+        path = pl.DataFrame(self.rows, infer_schema_length=None).cast({"step": pl.Int64})
+        history = np.stack(self.tables)
+        v = self.state["v"]
+        return Training(
+            E=self.state["E"],
+            p=self.state["p"],
+            v=v[0] if has_one_head else np.ascontiguousarray(v.T),
+            steps=path["step"].to_numpy(),
+            scores=history[:, :, 0],
+            values=history[:, :, 1:],
+            trajectory=path,
+            settings=settings,
+            seconds=seconds,
+        )
+
+    def table(self) -> Floats:
+        """[u w] of each type, shape (|S|, 1 + H)."""
+        return _project(self.state["E"], np.vstack([self.state["p"], self.state["v"]]))
+
+    def record(self, table: Floats, sets: dict[str, Counts], f: Floats | None) -> None:
+        """Measure every set of documents; f are the logits of the first if they are known."""
+        row = {
+            "step": self.step,
+            "norm_p": float(np.linalg.norm(self.state["p"])),
+            "norm_v": float(np.linalg.norm(self.state["v"])),
         }
-        step, rows, tables = 0, [], []
-    E, p, v = state["E"], state["p"], state["v"]
-
-    def record(table: Floats, f: Floats) -> None:
-        row = {"step": step, "norm_p": float(np.linalg.norm(p)), "norm_v": float(np.linalg.norm(v))}
-        for name, part in ({"train": counts} | others).items():
-            f = f if part is counts else logits(part.matrix, table[:, 0], table[:, 1:])
-            row[f"{name}_loss"] = float(np.mean(loss_and_slope(f, part.labels)[0]))
-            row[f"{name}_accuracy"] = accuracy(f, part.labels)
-        rows.append(row)
-        tables.append(table)
-
-    while step < settings.steps:
-        table = _project(E, np.vstack([p, v]))
-        batch = _documents_of_step(counts, settings, step)
-        with np.errstate(over="ignore", invalid="ignore"):
-            g = gradient(batch, table[:, 0], table[:, 1:])
-        if not math.isfinite(g.loss):
-            raise InputError(f"training overflowed at step {step}: use a smaller learning rate")
-        if step % settings.record_every == 0:
-            record(
-                table, g.f if batch is counts else logits(counts.matrix, table[:, 0], table[:, 1:])
-            )
-        step += 1
-        _update(state, np.column_stack([g.a, g.b]), settings, step)
-        if checkpoint is not None and time.perf_counter() - saved >= SAVE_SECONDS:
-            save(
-                checkpoint,
-                mark,
-                {**state, "tables": np.stack(tables)},
-                {"step": step, "rows": rows},
-            )
-            saved = time.perf_counter()
-        progress("training", step / settings.steps)
-    table = _project(E, np.vstack([p, v]))
-    record(table, logits(counts.matrix, table[:, 0], table[:, 1:]))
-    path, history = (
-        pl.DataFrame(rows, infer_schema_length=None).cast({"step": pl.Int64}),
-        np.stack(tables),
-    )
-    return Training(
-        E=E,
-        p=p,
-        v=v[0] if start.v.ndim == 1 else np.ascontiguousarray(v.T),
-        steps=path["step"].to_numpy(),
-        scores=history[:, :, 0],
-        values=history[:, :, 1:],
-        trajectory=path,
-        settings=settings,
-        seconds=time.perf_counter() - begun,
-    )
+        for name, documents in sets.items():
+            if f is None or name != "train":
+                f = logits(documents.matrix, table[:, 0], table[:, 1:])
+            row[f"{name}_loss"] = float(np.mean(loss_and_slope(f, documents.labels)[0]))
+            row[f"{name}_accuracy"] = accuracy(f, documents.labels)
+        self.rows.append(row)
+        self.tables.append(table)
 
 
 def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> tuple[float, Start]:
@@ -273,18 +319,19 @@ def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> t
     """
     _check_shapes(counts, at, {})
     E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
-    out = np.empty_like(E) if out is None else out
+    if out is None:
+        out = np.empty_like(E)
     if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
         raise InputError(
             f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E"
         )
     right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
     table = _project(E, right)
-    g = gradient(counts, table[:, 0], table[:, 1:])
-    pull = _pull_and_update(E, out, out, np.column_stack([g.a, g.b]), right, WRITE)
-    return g.loss, Start(
-        out, pull[0], pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T)
-    )
+    slope = gradient(counts, table[:, 0], table[:, 1:])
+    left = np.column_stack([slope.a, slope.b])
+    pull = _pull_and_update(E, out, out, left, right, WRITE)
+    slope_v = pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T)
+    return slope.loss, Start(out, pull[0], slope_v)
 
 
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
@@ -292,17 +339,18 @@ def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> No
     if counts.n_documents == 0:
         raise InputError("there are no documents to train on: pass at least one")
     if start.E.shape != (counts.n_types, start.p.size) or start.v.shape[0] != start.p.size:
-        raise InputError(
-            f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape} do not fit {counts.n_types} token types"
-        )
+        shapes = f"embeddings {start.E.shape}, p {start.p.shape} and v {start.v.shape}"
+        raise InputError(f"{shapes} do not fit {counts.n_types} token types")
     if heads != (1 if counts.n_classes == 2 else counts.n_classes):
         raise InputError(
-            f"{heads} heads for {counts.n_classes} classes: use one head for two classes, else one each"
+            f"{heads} heads for {counts.n_classes} classes: "
+            "use one head for two classes, else one each"
         )
     for name, other in others.items():
         if other.n_types != counts.n_types or other.classes != counts.classes:
             raise InputError(
-                f"the {name} documents have different token types or classes from the training documents"
+                f"the {name} documents have different token types or classes from the training "
+                "documents"
             )
 
 
@@ -319,21 +367,29 @@ def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) ->
 
 def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t: int) -> None:
     """The t-th step: move E, p and v along their gradients at the same point."""
-    adam, rate, E = settings.optimizer == "adam", settings.learning_rate, state["E"]
-    fix, root = (1 / (1 - BETA1**t), 1 / np.sqrt(1 - BETA2**t)) if adam else (1.0, 1.0)
-    mode = FROZEN if "E" in settings.frozen else (ADAM if adam else DESCENT)
-    m1, m2 = (state.get(f"moment_E{k}", np.empty((0, 0), E.dtype)) for k in (1, 2))
-    g = _pull_and_update(
-        E, m1, m2, left, np.vstack([state["p"], state["v"]]), mode, rate * fix, root
-    )
-    for name, slope in (("p", g[0]), ("v", g[1:])):
+    is_adam = settings.optimizer == "adam"
+    rate, root = settings.learning_rate, 1.0
+    mode = DESCENT
+    if is_adam:
+        rate = rate * (1 / (1 - BETA1**t))
+        root = float(1 / np.sqrt(1 - BETA2**t))
+        mode = ADAM
+    if "E" in settings.frozen:
+        mode = FROZEN
+    E = state["E"]
+    none = np.empty((0, 0), E.dtype)
+    moments = [state.get(f"moment_E{k}", none) for k in (1, 2)]
+    right = np.vstack([state["p"], state["v"]])
+    pull = _pull_and_update(E, *moments, left, right, mode, rate, root)
+    for name, slope in (("p", pull[0]), ("v", pull[1:])):
         if name in settings.frozen:
             continue
-        change = rate * slope
-        if adam:
+        if is_adam:
             m, r = state[f"moment_{name}1"], state[f"moment_{name}2"]
-            m[:], r[:], change = adam_step.py_func(slope, m, r, rate * fix, root, CONSTANTS)
-        state[name] -= change
+            m[:], r[:], change = adam_step.py_func(slope, m, r, rate, root, CONSTANTS)
+            state[name] -= change
+        else:
+            state[name] -= rate * slope
 
 
 def _project(E: Array, right: Floats) -> Floats:
@@ -355,7 +411,9 @@ def _pull_and_update(
 ) -> Floats:
     """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode`
     stands for."""
-    pull, kind = np.zeros((-(-len(E) // BLOCK), *right.shape)), E.dtype.type
+    n_blocks = -(-len(E) // BLOCK)  # rounded up
+    pull = np.zeros((n_blocks, *right.shape))
+    kind = E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
     left, right = left.astype(kind), right.astype(kind)
 
@@ -408,10 +466,7 @@ def _update_rows(
     for block in range(len(pull)):
         g = np.empty(d, E.dtype)
         for s in range(block * BLOCK, min(types, (block + 1) * BLOCK)):
-            idle = True
-            for h in range(len(right)):
-                idle = idle and left[s, h] == 0
-            if idle and mode != ADAM and mode != WRITE:
+            if mode in (DESCENT, FROZEN) and not np.any(left[s]):
                 continue
             g[:] = 0
             for h in range(len(right)):

@@ -28,20 +28,19 @@ def independent_tokens(
     Returns:
         The documents, with classes "-1" and "+1", and δ, shape (|S|,).
     """
-    relevant = n_types - n_irrelevant
+    n_positive = (n_types - n_irrelevant) // 2
     rng = np.random.default_rng(seed)
-    spread = np.linspace(1.0, delta_min, relevant // 2)
+    spread = np.linspace(1.0, delta_min, n_positive)
     delta = np.concatenate([spread, -spread, np.zeros(n_irrelevant)])
     labels = _labels(n, rng)
     matrix = np.zeros((n, n_types))
-    for k in (0, 1):
-        weights = 1 + (2 * k - 1) * delta
-        matrix[labels == k] = rng.multinomial(
-            length, weights / weights.sum(), size=int(np.sum(labels == k))
+    for label, sign in ((0, -1), (1, 1)):
+        weights = 1 + sign * delta
+        documents = labels == label
+        matrix[documents] = rng.multinomial(
+            length, weights / weights.sum(), size=int(documents.sum())
         )
-    names = _names(
-        {"positive": relevant // 2, "negative": relevant // 2, "irrelevant": n_irrelevant}
-    )
+    names = _names({"positive": n_positive, "negative": n_positive, "irrelevant": n_irrelevant})
     return Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta
 
 
@@ -82,64 +81,120 @@ def single_token(
     Raises:
         InputError: sizes that cannot be met.
     """
-    pair, half = label_rule == "xor", n_relevant // 2
-    own = 2 if pair else relevant_per_document
-    irrelevant = n_types - n_relevant - (label_rule == "negation")
-    _check(n, length, n_relevant, irrelevant, own)
+    is_xor = label_rule == "xor"
+    has_negator = label_rule == "negation"
+    n_own = 2 if is_xor else relevant_per_document
+    n_irrelevant = n_types - n_relevant - int(has_negator)
+    _check(n, length, n_relevant, n_irrelevant, n_own)
     rng = np.random.default_rng(seed)
     labels = _labels(n, rng)
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    pairs = min(positive.size, negative.size)
-    # Irrelevant tokens, equal within a ± pair; none in documents without a partner.
-    shared = np.full((n, length - own), _EMPTY, np.int64)
-    shared[positive[:pairs]] = shared[negative[:pairs]] = (
-        _deal_hands(irrelevant, pairs, length - own, rng) + n_relevant
-    )
-    side = labels
-    if label_rule == "negation":
-        negated = np.concatenate([positive[:pairs:4], negative[:pairs:4]])
-        side = labels.copy()
-        side[negated] = 1 - labels[negated]
-        shared[negated, :1] = n_types - 1
-    if pair:  # the sign of a type is the parity of its number, the label the product of the signs
-        first = _deal_hands(half, n, 1, rng)[:, 0]
-        parity = (first + labels + 1) % 2
-        second = 2 * rng.integers((half + 1) // 2, size=n) + parity
-        relevant = np.stack([first, half + np.where(second < half, second, parity)], axis=1)
-    else:  # types 0 … half−1 for positive documents, half … n_relevant−1 for negative ones
-        relevant = np.empty((n, own), np.int64)
-        for k in (0, 1):
-            mine = np.flatnonzero(side == k)
-            relevant[mine] = _deal_hands(half, mine.size, own, rng) + (0 if k else half)
-        relevant = np.where(
-            rng.random(relevant.shape) < leak, (relevant + half) % n_relevant, relevant
-        )
-    tokens = np.concatenate([relevant, shared], axis=1)
-    rows, places = np.nonzero(tokens != _EMPTY)
-    matrix = sp.coo_array((np.ones(rows.size), (rows, tokens[rows, places])), shape=(n, n_types))
-    signs = np.repeat(
-        [0.0 if pair else 1.0, 0.0 if pair else -1.0, 0.0], [half, half, n_types - n_relevant]
-    )
-    kinds = ("first", "second") if pair else ("positive", "negative")
-    names = _names({kinds[0]: half, kinds[1]: half, "irrelevant": irrelevant})
-    names += ["negator"] * (label_rule == "negation")
+    shared = _shared_tokens(labels, n_irrelevant, length - n_own, rng)
+    shared[shared != _EMPTY] += n_relevant
+    if is_xor:
+        relevant = _relevant_of_both_groups(labels, n_relevant // 2, rng)
+    else:
+        sides = _negate(labels, shared, n_types - 1) if has_negator else labels
+        relevant = _relevant_of_one_side(sides, n_relevant, n_own, leak, rng)
+    names, signs = _types(n_relevant // 2, n_irrelevant, is_xor, has_negator)
+    matrix = _count(np.concatenate([relevant, shared], axis=1), n_types)
     return Counts.from_matrix(matrix, labels.tolist(), tokens=names), signs
 
 
-def _check(n: int, length: int, n_relevant: int, irrelevant: int, own: int) -> None:
-    smaller = int(_labels(n, np.random.default_rng(0)).sum())
-    smaller = min(smaller, n - smaller)
+def _partners(labels: Ints) -> tuple[Ints, Ints]:
+    """The positive documents that have a negative partner, and these partners."""
+    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    n_pairs = min(len(positive), len(negative))
+    return positive[:n_pairs], negative[:n_pairs]
+
+
+def _negate(labels: Ints, shared: Ints, negator: int) -> Ints:
+    """Puts a negator into every fourth pair; the side of each document's relevant tokens."""
+    negated = np.concatenate([partners[::4] for partners in _partners(labels)])
+    shared[negated, :1] = negator
+    sides = labels.copy()
+    sides[negated] = 1 - labels[negated]
+    return sides
+
+
+def _shared_tokens(labels: Ints, n_irrelevant: int, size: int, rng: np.random.Generator) -> Ints:
+    """Irrelevant tokens, equal within a ± pair; none in documents without a partner."""
+    positive, negative = _partners(labels)
+    hands = _deal_hands(n_irrelevant, len(positive), size, rng)
+    shared = np.full((len(labels), size), _EMPTY, np.int64)
+    shared[positive] = hands
+    shared[negative] = hands
+    return shared
+
+
+def _relevant_of_both_groups(labels: Ints, half: int, rng: np.random.Generator) -> Ints:
+    """One token of each group: the sign of a type is the parity of its number, and the label is the
+    product of the two signs."""
+    first = _deal_hands(half, len(labels), 1, rng)[:, 0]
+    parity = (first + labels + 1) % 2
+    second = 2 * rng.integers((half + 1) // 2, size=len(labels)) + parity
+    second = np.where(second < half, second, parity)
+    return np.stack([first, half + second], axis=1)
+
+
+def _relevant_of_one_side(
+    sides: Ints, n_relevant: int, n_own: int, leak: float, rng: np.random.Generator
+) -> Ints:
+    """The first half of the relevant types for positive documents, the second for negative ones."""
+    half = n_relevant // 2
+    relevant = np.empty((len(sides), n_own), np.int64)
+    for side, first_type in ((0, half), (1, 0)):
+        documents = np.flatnonzero(sides == side)
+        relevant[documents] = _deal_hands(half, len(documents), n_own, rng) + first_type
+    leaks = rng.random(relevant.shape) < leak
+    return np.where(leaks, (relevant + half) % n_relevant, relevant)
+
+
+def _count(tokens: Ints, n_types: int) -> sp.coo_array:
+    """How often each document, a row of types, contains each type."""
+    rows, places = np.nonzero(tokens != _EMPTY)
+    entries = (rows, tokens[rows, places])
+    return sp.coo_array((np.ones(len(rows)), entries), shape=(len(tokens), n_types))
+
+
+def _types(
+    half: int, n_irrelevant: int, is_xor: bool, has_negator: bool
+) -> tuple[list[str], Floats]:
+    """Names and signs of the types."""
+    groups = {"first": 0.0, "second": 0.0} if is_xor else {"positive": 1.0, "negative": -1.0}
+    names = _names(dict.fromkeys(groups, half) | {"irrelevant": n_irrelevant})
+    if has_negator:
+        names.append("negator")
+    signs = np.zeros(len(names))
+    signs[: 2 * half] = np.repeat(list(groups.values()), half)
+    return names, signs
+
+
+def _check(n: int, length: int, n_relevant: int, n_irrelevant: int, n_own: int) -> None:
+    """Raises an `InputError` if some relevant or irrelevant type would have no place."""
+    n_positive = int(_labels(n, np.random.default_rng(0)).sum())
+    smaller = min(n_positive, n - n_positive)
+    half = n_relevant // 2
     problem = ""
-    if n_relevant < 2 or n_relevant % 2 or irrelevant < 0:
-        problem = f"{n_relevant} relevant types leave {irrelevant} others: use an even number ≥ 2, and more types"
-    elif not 1 <= own <= n_relevant // 2:
-        problem = f"{own} relevant tokens per document: use 1 to {n_relevant // 2}, at most half of the relevant types"
-    elif not own <= length <= own + irrelevant:
-        problem = f"T = {length} with {own} relevant tokens and {irrelevant} irrelevant types: "
-        problem += f"use {own} ≤ T ≤ {own + irrelevant}"
-    elif smaller * own < n_relevant // 2 or smaller * (length - own) < irrelevant:
-        problem = f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and {irrelevant} others: "
-        problem += "use more"
+    if n_relevant < 2 or n_relevant % 2 or n_irrelevant < 0:
+        problem = (
+            f"{n_relevant} relevant types leave {n_irrelevant} others: "
+            "use an even number ≥ 2, and more types"
+        )
+    elif not 1 <= n_own <= half:
+        problem = (
+            f"{n_own} relevant tokens per document: "
+            f"use 1 to {half}, at most half of the relevant types"
+        )
+    elif not n_own <= length <= n_own + n_irrelevant:
+        problem = (
+            f"T = {length} with {n_own} relevant tokens and {n_irrelevant} irrelevant types: "
+            f"use {n_own} ≤ T ≤ {n_own + n_irrelevant}"
+        )
+    elif smaller * n_own < half or smaller * (length - n_own) < n_irrelevant:
+        problem = (
+            f"{smaller} documents of the smaller class cannot use all {n_relevant} relevant and "
+            f"{n_irrelevant} others: use more"
+        )
     if problem:
         raise InputError(problem)
 

@@ -23,9 +23,16 @@ from scipy import stats
 
 from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
-from tokensieve.model.attention import gradient
+from tokensieve.model.attention import Gradient, gradient
 from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import Start
+
+# A mean logit of the first step below this is rounding: no type differs between the classes.
+NO_SIGNAL = 1e-15
+# What rounding may add to the norm of a remainder, relative to it.
+ROUNDING = 1e-12
+# The numbers of a step in summary.json.
+FIGURES = "slope expected_slope r2 relative_remainder bound eta score_range answer_range".split()
 
 
 @dataclass(frozen=True)
@@ -75,23 +82,19 @@ class OneStep:
         Raises:
             InputError: every α_s is zero, so no first step carries a signal.
         """
-        alpha = counts.signed_frequency()
-        typical = (
-            float(np.mean(np.abs(counts.matrix @ alpha / np.maximum(counts.lengths, 1.0))))
-            if alpha.size
-            else 0.0
-        )
-        if typical < 1e-15:
+        signal = counts.matrix @ counts.signed_frequency() / np.maximum(counts.lengths, 1.0)
+        typical = float(np.abs(signal).mean()) if signal.size else 0.0
+        if typical < NO_SIGNAL:
             raise InputError(
-                "every token type is equally frequent in both classes, so there is no signal to verify; choose the first step "
-                "yourself (--eta)"
+                "every token type is equally frequent in both classes, so there is no signal to "
+                "verify; choose the first step yourself (--eta)"
             )
         return 2 / typical
 
     @property
     def bound_holds(self) -> bool:
-        """Whether ‖R_s‖ is within its bound for every type (up to 1e-12 of rounding)."""
-        return bool(np.all(self.remainder_norms <= self.bound_norms * (1 + 1e-12)))
+        """Whether ‖R_s‖ is within its bound for every type, up to rounding."""
+        return bool(np.all(self.remainder_norms <= self.bound_norms * (1 + ROUNDING)))
 
     def embeddings(self) -> Floats:
         """E¹ = E⁰ − η (a pᵀ + b vᵀ), shape (|S|, d)."""
@@ -101,19 +104,11 @@ class OneStep:
 
     def to_dict(self) -> dict[str, float | bool | None]:
         """The figures of the step, ready for JSON (undefined ones are None)."""
-        names = (
-            "slope",
-            "expected_slope",
-            "r2",
-            "relative_remainder",
-            "bound",
-            "eta",
-            "score_range",
-            "answer_range",
-        )
-        figures = {name: float(getattr(self, name)) for name in names}
-        finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-        return finite | {"bound_holds": self.bound_holds}
+        figures: dict[str, float | bool | None] = {"bound_holds": self.bound_holds}
+        for name in FIGURES:
+            value = float(getattr(self, name))
+            figures[name] = value if math.isfinite(value) else None
+        return figures
 
 
 def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> OneStep:
@@ -136,64 +131,88 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
         InputError: shapes that do not agree, no documents, a step size that is not positive, or one
             that overflows.
     """
+    _check(counts, E, p, v, eta)
+    V = v[:, None] if v.ndim == 1 else v
+    has_one_head = V.shape[1] == 1
+    u, w = E @ p, E @ V
+    slope = gradient(counts, u, w)
+    alpha = counts.signed_frequency(V.shape[1])
+    alignment = _alignment(slope, p, V, eta)
+    line = stats.linregress(alpha.ravel(), alignment.ravel()) if np.ptp(alpha) else None
+    remainder = _remainder(slope, alpha[:, None] / 2 if has_one_head else alpha, p, V)
+    bound = np.full(len(w), math.inf)
+    if has_one_head:
+        bound = _bound(counts, slope, E, p, v)
+    return OneStep(
+        start=Start(E, p, v),
+        eta=float(eta),
+        alpha=alpha,
+        a=slope.a,
+        b=slope.b[:, 0] if has_one_head else slope.b,
+        alignment=alignment[:, 0] if has_one_head else alignment,
+        slope=float(line.slope) if line else math.nan,
+        expected_slope=eta / 2 if has_one_head else eta,
+        r2=float(line.rvalue) ** 2 if line else math.nan,
+        remainder_norms=eta * remainder.norms,
+        bound_norms=eta * bound,
+        relative_remainder=remainder.relative(remainder.norms),
+        bound=remainder.relative(bound),
+        score_range=float(np.ptp(u)) / 2,
+        answer_range=float(np.abs(slope.f).max()),
+    )
+
+
+def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")
     if E.shape != (counts.n_types, p.size) or v.shape[:1] != p.shape:
-        raise InputError(
-            f"embeddings {E.shape}, p {p.shape} and v {v.shape} do not fit {counts.n_types} token types"
-        )
+        shapes = f"embeddings {E.shape}, p {p.shape} and v {v.shape}"
+        raise InputError(f"{shapes} do not fit {counts.n_types} token types")
     if v.ndim == 2 and v.shape[1] != counts.n_classes:
         raise InputError(
             f"{v.shape[1]} heads for {counts.n_classes} classes: use one head per class"
         )
     if not (math.isfinite(eta) and eta > 0):
         raise InputError(f"step size {eta} is not a positive number; use 1, for example")
-    V = v[:, None] if v.ndim == 1 else v
-    K = V.shape[1]
-    u, w = E @ p, E @ V
-    slope = gradient(counts, u, w)
-    alpha = counts.signed_frequency(K)
-    expected, signal = (eta / 2, alpha[:, None] / 2) if K == 1 else (eta, alpha)
+
+
+def _alignment(slope: Gradient, p: Floats, V: Floats, eta: float) -> Floats:
+    """(E¹_s − E⁰_s)ᵀ V of each type, shape (|S|, K)."""
     with np.errstate(over="ignore", invalid="ignore"):
         alignment = -eta * (np.outer(slope.a, p @ V) + slope.b @ (V.T @ V))
         if not math.isfinite(float(np.sum(alignment**2))):
             raise InputError(f"a step of size {eta:g} overflows: use a smaller step size")
-    # ‖η (a_s p + V b_s)‖ of each type through the triangular factor of [p V]: never |S| × d.
+    return alignment
+
+
+@dataclass(frozen=True)
+class _Remainder:
+    """‖R_s‖/η of each type, and the norm of the whole step without R, over η."""
+
+    norms: Floats
+    step_norm: float
+
+    def relative(self, norms: Floats) -> float:
+        """The norm of some remainders relative to the step; inf if there is no step."""
+        return float(np.linalg.norm(norms)) / self.step_norm if self.step_norm > 0 else math.inf
+
+
+def _remainder(slope: Gradient, signal: Floats, p: Floats, V: Floats) -> _Remainder:
+    """R_s = −η (a_s p + V (b_s + signal_s)), through the triangular factor of [p V]: never |S| ×
+    d."""
     factor = np.asarray(np.linalg.qr(np.column_stack([p, V]), mode="r")).T
-    remainder = eta * np.linalg.norm(np.column_stack([slope.a, slope.b + signal]) @ factor, axis=1)
-    step_norm = float(
-        np.linalg.norm(eta * np.column_stack([np.zeros_like(slope.a), signal]) @ factor)
-    )
-    U = float(np.ptp(u)) / 2
-    F = float(np.abs(slope.f).max())
-    limit: Floats = np.full(len(w), math.inf)
-    if K == 1:  # bounds on |a_s| and on |b_s + α_s/2|
-        phi = np.asarray(
-            counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents))
-        )
-        widen, lean = math.expm1(2 * U), math.tanh(F / 2) / 2
-        a_bound, b_bound = (
-            phi * (0.5 + lean) * (1 + widen) * (np.abs(w[:, 0]) + F),
-            phi * (lean * (1 + widen) + widen / 2),
-        )
-        limit = eta * (a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(V, 2))
-    line = stats.linregress(alpha.ravel(), alignment.ravel()) if np.ptp(alpha) else None
-    return OneStep(
-        start=Start(E, p, v),
-        eta=float(eta),
-        alpha=alpha,
-        a=slope.a,
-        b=slope.b[:, 0] if K == 1 else slope.b,
-        alignment=alignment[:, 0] if K == 1 else alignment,
-        slope=float(line.slope) if line else math.nan,
-        expected_slope=expected,
-        r2=float(line.rvalue) ** 2 if line else math.nan,
-        remainder_norms=remainder,
-        bound_norms=limit,
-        relative_remainder=float(np.linalg.norm(remainder)) / step_norm
-        if step_norm > 0
-        else math.inf,
-        bound=float(np.linalg.norm(limit)) / step_norm if step_norm > 0 else math.inf,
-        score_range=U,
-        answer_range=F,
-    )
+    rows = np.column_stack([slope.a, slope.b + signal]) @ factor
+    step_norm = float(np.linalg.norm(signal @ factor[1:]))
+    return _Remainder(np.linalg.norm(rows, axis=1), step_norm)
+
+
+def _bound(counts: Counts, slope: Gradient, E: Floats, p: Floats, v: Floats) -> Floats:
+    """The bound on ‖R_s‖/η of each type, for one head."""
+    weights = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
+    phi = np.asarray(counts.matrix.T @ weights)
+    largest_logit = float(np.abs(slope.f).max())
+    growth = math.expm1(float(np.ptp(E @ p)))  # e^{2U} − 1
+    lean = math.tanh(largest_logit / 2) / 2
+    a_bound = phi * (0.5 + lean) * (1 + growth) * (np.abs(E @ v) + largest_logit)
+    b_bound = phi * (lean * (1 + growth) + growth / 2)
+    return np.asarray(a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(v))
