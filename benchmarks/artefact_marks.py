@@ -17,6 +17,7 @@ Change = Callable[[str, np.random.Generator], str]
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.5, 0.6)  # of the documents of a class
 EXCEPTIONS = (0.005, 0.01, 0.03)  # of the documents of all other classes
+REPETITIONS = (0.2, 0.5, 1.0, 2.0)  # of a mark that is repeated, per document, on average
 FEWEST = 12  # documents with a mark; fewer say nothing about company
 SHARED_BY = (2, 3, 4)  # classes of a mark that several classes share
 
@@ -207,6 +208,19 @@ def second_register(rng: np.random.Generator, _: Sequence[str]) -> Mark:
     return Mark(change, words_of(" ".join(sentences)))
 
 
+def repeated_word(rng: np.random.Generator, _: Sequence[str]) -> Mark:
+    """A word once or more often in a document, as signs of emoji, quoting or markup come."""
+    word = drawn(rng, WORDS)[0]
+    n_more = float(rng.choice(REPETITIONS))
+
+    def change(text: str, r: np.random.Generator) -> str:
+        for _ in range(1 + int(r.poisson(n_more))):
+            text = put_anywhere(word)(text, r)
+        return text
+
+    return Mark(change, words_of(word))
+
+
 CHOOSING: dict[str, Kind] = {
     "a word anywhere": Kind("word", lambda r, _: fixed(drawn(r, WORDS)[0], put_anywhere)),
     "a word first": Kind("word", lambda r, _: fixed(drawn(r, WORDS)[0].title(), first)),
@@ -230,6 +244,8 @@ CHOOSING: dict[str, Kind] = {
         lambda r, _: fixed(" ".join([*drawn(r, JOINING), *drawn(r, WORDS, 2)]), last),
     ),
     "sentences of a second source": Kind("source", second_register),
+    # added before the second fit: marks were put in once only, so that U+FE0F was no artefact
+    "a word several times": Kind("word", repeated_word),
 }
 REPORTING: dict[str, Kind] = {
     "three words anywhere": Kind(

@@ -4,19 +4,19 @@ apart.
     python benchmarks/artefacts.py collect [SET ...]    traits of candidates, clean and with marks
     python benchmarks/artefacts.py fit                  coefficients.json of the package, from all
                                                         of them
+    python benchmarks/artefacts.py thresholds           what they would find, on sets for choosing
     python benchmarks/artefacts.py report               the figures, to results/artefacts.json
-    python benchmarks/artefacts.py audits [SET ...]     whole audits of the sets for reporting
 
 Written down on 27 November 2026, 23:41, before the first figure of any of this was seen.
 
 **Sets** (`artefact_sets.py`), at most 1,200 documents and 350,000 characters of each, of classes
 with at least 20 documents (planned were 3,000; the machine had too little time for them). *For
 choosing* features, forms of features and everything else: the ten sets kept for tuning
-(`untuned/`), every second of the sets built from packages in alphabetical order from the first, and
-imdb, tweets, sms, banking. *For reporting*: the other sets built from packages, and emotion, snli,
-yelp, preferences. Nothing is chosen on them.
+(`untuned/`), every second of the sets built from packages in alphabetical order from the first,
+and imdb, tweets, sms, banking. *For reporting*: the other sets built from packages, and emotion,
+snli, yelp, preferences. Nothing is chosen on them.
 
-**Kinds of marks** (`artefact_marks.py`). CHOOSING has twelve kinds, REPORTING ten others. Every
+**Kinds of marks** (`artefact_marks.py`). CHOOSING has thirteen kinds, REPORTING ten others. Every
 mark is put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12
 of them.
 
@@ -27,23 +27,31 @@ texts, written by reading them before any audit); those are left out, and counte
 their rule and are not scored.
 
 **After the first report** (28 November 2026, 01:07). The mark "a phrase last" had been found in 5
-of 18 draws. Why was looked at on the sets for choosing, with it and "sentences of a second source":
-the neighbours of a fixed phrase at an edge were compared inside the phrase. That was mended, and
-both kinds count as kinds for choosing from then on. The set `records` had 57 of the 64 ordinary
-words accused. It is generated, by drawing words at random for each class, so that its words are
-what the score looks for. Coefficients are fitted without the generated sets (GENERATED); the
-figures name them apart.
+of 18 draws. Why was looked at on the sets for choosing, with it and "sentences of a second
+source": the neighbours of a fixed phrase at an edge were compared inside the phrase. That was
+mended, and both kinds count as kinds for choosing from then on. The set `records` had 57 of the 64
+ordinary words accused. It is generated, by drawing words at random for each class, so that its
+words are what the score looks for. Coefficients are fitted without the generated sets (GENERATED);
+the figures name them apart.
+
+**Before the second fit** (28 November 2026, 03:00), chosen on sets and kinds for choosing, each
+set and kind left out: broken lines instead of straight ones, as more marks stand above the few
+most suspicious ordinary words (a boosted tree of the same traits is no better). Tried and left
+out: whether long documents contain a word more often than short ones, which told nothing beyond
+the other traits. Words that are repeated in a document had been marks nowhere, so that U+FE0F
+after emoji, in a set for choosing, got a probability of 0: the kind "a word several times" was
+added for choosing. Words are named as possible shortcuts from p = .3 on, are shortcuts from .5 on,
+and may be of more than low severity from .75 on; `thresholds` shows how many marks are found and
+how many ordinary words are accused there.
 
 **Figures.**
 1. *Unseen sets and kinds*: coefficients fitted on the sets and kinds for choosing, figures of the
    sets and kinds for reporting.
 2. *Each set and kind left out*: for every group of seven sets and every kind, coefficients fitted
    on all other sets and all other kinds.
-A mark is *found* if a candidate of it has a probability of one half or more. Per kind, per group
-of kinds, per rate and per language; accusations per clean set; a calibration curve.
-3. *Whole audits* on the sets for reporting with kinds for reporting, beside version 0.3 on the same
-   draws: a mark is found if a finding of kind shortcut names it, and clean draws are counted with
-   a shortcut at "medium" or above that names a word outside NATURAL.
+A mark is *found* if a candidate of it is a shortcut (p ≥ ACCUSED), and *named* if it is at least a
+possible one. Per kind, per group of kinds and per rate; ordinary words named, accused, and accused
+with more than low severity (p ≥ LIKELY), per clean set; a calibration curve.
 The coefficients in the package are fitted on all sets and kinds.
 """
 
@@ -60,6 +68,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 import artefact_sets
 import tokensieve
@@ -71,6 +80,7 @@ from tokensieve.auditing.artefacts.candidates import (
     candidate_phrases,
     candidate_words,
 )
+from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE
 from tokensieve.auditing.artefacts.traits import TRAITS, Usual, observe
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.evidence.intervals import Share
@@ -83,7 +93,8 @@ MAX_CHARACTERS = 350_000
 MIN_CLASS_DOCUMENTS = 20
 PLANTS_PER_SET = 9
 N_FOLDS = 8
-FOUND = 0.5  # probability from which a mark is found
+N_POINTS = 4  # of a broken line
+OUTER = (0.01, 0.99)  # quantiles of a trait where its outer points lie; beyond, data is thin
 FOLLOWED = 0.5  # of a candidate's documents have the mark
 BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)  # of the calibration curve
 FOLDER = CACHE / "artefacts"
@@ -115,8 +126,7 @@ def word_use(texts: pl.Series, labels: np.ndarray) -> WordUse:
 
 
 def collect(name: str) -> None:
-    """Stores the traits of a set's candidates: of all on the clean draw, of marks on the planted
-    ones."""
+    """Stores the traits of a set's candidates: of all when clean, of marks when planted."""
     frame = draw(name)
     labels = frame["label"].to_numpy()
     use = word_use(frame["text"], labels)
@@ -163,8 +173,7 @@ def row_of(name: str, candidate: Candidate, traits: dict[str, float]) -> dict[st
 def mark_rows(
     planted: Planted, labels: np.ndarray, usual: Usual
 ) -> list[tuple[Candidate, dict[str, float]]]:
-    """The candidates that are the mark, with their traits. What is usual is that of the clean
-    draw."""
+    """The candidates that are the mark; what is usual is that of the clean draw."""
     use = word_use(planted.texts, labels)
     pool = [*candidate_words(use), *candidate_phrases(use)]
     marks = [one for one in pool if is_mark(one, planted)]
@@ -173,8 +182,7 @@ def mark_rows(
 
 
 def is_mark(candidate: Candidate, planted: Planted) -> bool:
-    """Whether a candidate is a planted mark, by the rule of the module; of families only numbers
-    differ."""
+    """Whether a candidate is a planted mark (module docstring); of families only numbers differ."""
     words = planted.mark.words
     parts = set(re.findall(r"[^\W\d_]+", candidate.token.lower())) - {"n"}
     is_family = "0" in candidate.token or candidate.token.startswith("n/")
@@ -203,10 +211,23 @@ def matrix(rows: pl.DataFrame) -> np.ndarray:
     return rows.select(names).to_numpy().astype(float)
 
 
-class Fitted:
-    """Logistic regression on standardised traits; the candidates of one mark weigh one together.
+def hats(values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """A broken line through points as a sum of hats: 1 at its own point and 0 at the others."""
+    return np.column_stack([np.interp(values, points, hat) for hat in np.eye(len(points))])
 
-    Only of texts that people wrote.
+
+def points_of(values: np.ndarray) -> np.ndarray:
+    """The points of a broken line: evenly spaced where all but two in a hundred values lie."""
+    low, high = np.quantile(values, OUTER)
+    if len(np.unique(values)) == 2 or low == high:
+        low, high = values.min(), values.max()
+    return np.linspace(low, high, min(N_POINTS, len(np.unique(values))))
+
+
+class Fitted:
+    """Logistic regression on broken lines of the traits; one mark weighs one in all.
+
+    Only of texts that people wrote. All hats are standardised before the usual penalty.
     """
 
     def __init__(self, rows: pl.DataFrame) -> None:
@@ -217,33 +238,36 @@ class Fitted:
         n_of_mark = rows.select(pl.len().over("set", "plant"))["len"].to_numpy()
         weights = np.where(is_mark_row, 1 / n_of_mark, 1.0)
         traits = matrix(rows)
-        self.means = traits.mean(axis=0)
-        self.scales = traits.std(axis=0)
-        self.scales[self.scales == 0] = 1.0
-        self.model = LogisticRegression(max_iter=1_000)
-        self.model.fit((traits - self.means) / self.scales, is_mark_row, weights)
+        self.points = [points_of(column) for column in traits.T]
+        self.scaler = StandardScaler().fit(self.broken_lines(traits))
+        self.model = LogisticRegression(max_iter=5_000)
+        self.model.fit(self.scaler.transform(self.broken_lines(traits)), is_mark_row, weights)
         self.n_ordinary = int((~is_mark_row).sum())
         self.n_marks = rows.filter(pl.col("plant") >= 0).select("set", "plant").n_unique()
 
+    def broken_lines(self, traits: np.ndarray) -> np.ndarray:
+        """The hats of all traits beside each other."""
+        columns = zip(traits.T, self.points, strict=True)
+        return np.column_stack([hats(column, points) for column, points in columns])
+
     def probabilities(self, rows: pl.DataFrame) -> np.ndarray:
         """How likely each candidate is an artefact."""
-        traits = (matrix(rows) - self.means) / self.scales
-        return np.asarray(self.model.predict_proba(traits)[:, 1])
+        lines = self.scaler.transform(self.broken_lines(matrix(rows)))
+        return np.asarray(self.model.predict_proba(lines)[:, 1])
 
     def to_dict(self) -> dict[str, object]:
-        """The content of coefficients.json."""
-        columns = zip(TRAITS, self.model.coef_[0], self.means, self.scales, strict=True)
-        return {
-            "intercept": round(float(self.model.intercept_[0]), 4),
-            "traits": {
-                name: {
-                    "weight": round(float(weight), 4),
-                    "mean": round(float(mean), 4),
-                    "scale": round(float(scale), 4),
-                }
-                for name, weight, mean, scale in columns
-            },
-        }
+        """The content of coefficients.json; every curve is 0 on average."""
+        weights = self.model.coef_[0] / self.scaler.scale_
+        last = np.cumsum([len(points) for points in self.points])
+        curves = {}
+        for name, points, end in zip(TRAITS, self.points, last, strict=True):
+            own = slice(end - len(points), end)
+            adds = weights[own] - weights[own] @ self.scaler.mean_[own]
+            curves[name] = {
+                "at": [round(float(x), 4) for x in points],
+                "adds": [round(float(y), 4) for y in adds],
+            }
+        return {"intercept": round(float(self.model.intercept_[0]), 4), "traits": curves}
 
 
 def fit() -> None:
@@ -268,12 +292,12 @@ def unseen() -> pl.DataFrame:
     return reporting.with_columns(p=pl.Series(fitted.probabilities(reporting)))
 
 
-def left_out() -> pl.DataFrame:
-    """All sets and kinds, each scored by a model of other sets and the other kinds.
+def left_out(sets: Sequence[str], kinds: Iterable[str]) -> pl.DataFrame:
+    """Some sets and kinds, each scored by a model of other sets and the other kinds.
 
     Sets are left out in eight groups: a regression for each set and kind took too long.
     """
-    rows = stored(ALL_SETS)
+    rows = stored(sets).filter(pl.col("kind").is_in(list(kinds)))
     names = rows["set"].unique(maintain_order=True).to_list()
     scored = []
     for fold in range(N_FOLDS):
@@ -300,13 +324,13 @@ def shares(marks: pl.DataFrame, by: str) -> dict[str, object]:
     """How many marks are found, by a column."""
     out = {}
     for (value,), part in marks.group_by(by, maintain_order=True):
-        out[str(value)] = Share.count(int((part["p"] >= FOUND).sum()), part.height).to_dict()
+        out[str(value)] = Share.count(int((part["p"] >= ACCUSED).sum()), part.height).to_dict()
     return dict(sorted(out.items()))
 
 
 def over_sets(marks: pl.DataFrame) -> list[float]:
     """95 % interval of the share of marks found, by drawing sets with replacement."""
-    found = (pl.col("p") >= FOUND).sum().cast(pl.Float64).alias("found")
+    found = (pl.col("p") >= ACCUSED).sum().cast(pl.Float64).alias("found")
     counts = marks.group_by("set").agg(found, pl.len().alias("n")).sort("set")
     n_sets = counts.height
     draws = np.random.default_rng(0).integers(0, n_sets, (2_000, n_sets))
@@ -341,7 +365,9 @@ def figures(scored: pl.DataFrame, kinds: Iterable[str], sets: Sequence[str]) -> 
     ordinary = ordinary.filter(pl.Series(~is_natural(ordinary)))
     natural = scored.filter(pl.col("plant") < 0)
     natural = natural.filter(pl.Series(is_natural(natural)))
-    accused = ordinary.filter(pl.col("p") >= FOUND)
+    possible = ordinary.filter(pl.col("p") >= POSSIBLE)
+    accused = ordinary.filter(pl.col("p") >= ACCUSED)
+    likely = ordinary.filter(pl.col("p") >= LIKELY)
     by_set = {
         name: accused.filter(pl.col("set") == name).sort("p", descending=True)["token"].to_list()
         for name in sorted(accused["set"].unique())
@@ -354,26 +380,46 @@ def figures(scored: pl.DataFrame, kinds: Iterable[str], sets: Sequence[str]) -> 
         "sets": n_sets,
         "ordinary candidates": ordinary.height,
         "marks": marks.height,
-        "marks found": Share.count(int((marks["p"] >= FOUND).sum()), marks.height).to_dict(),
+        "marks found": Share.count(int((marks["p"] >= ACCUSED).sum()), marks.height).to_dict(),
+        "marks named": Share.count(int((marks["p"] >= POSSIBLE).sum()), marks.height).to_dict(),
         "marks found, over sets": over_sets(marks),
         "words and phrases found": Share.count(
-            int((plain["p"] >= FOUND).sum()), plain.height
+            int((plain["p"] >= ACCUSED).sum()), plain.height
         ).to_dict(),
         "found in texts that people wrote": Share.count(
-            int((written["p"] >= FOUND).sum()), written.height
+            int((written["p"] >= ACCUSED).sum()), written.height
         ).to_dict(),
         "by group": shares(marks, "group"),
         "by kind": shares(marks, "kind"),
         "by rate": shares(marks, "rate"),
         "by set": shares(marks, "set"),
+        "named ordinary words": possible.height,
+        "named in texts that people wrote": possible.filter(is_written).height,
         "accused ordinary words": accused.height,
         "accused per set": round(accused.height / n_sets, 3),
         "accused in texts that people wrote": accused.filter(is_written).height,
+        "above low severity in texts that people wrote": likely.filter(is_written).height,
         "sets that people wrote": ordinary.filter(is_written)["set"].n_unique(),
         "accused by set": by_set,
-        "natural artefacts accused": [int((natural["p"] >= FOUND).sum()), natural.height],
+        "natural artefacts accused": [int((natural["p"] >= ACCUSED).sum()), natural.height],
         "calibration": calibration(scored.filter(is_written)),
     }
+
+
+def thresholds() -> None:
+    """Prints what thresholds would find and accuse, on the sets and kinds for choosing alone."""
+    kinds = ["", *CHOOSING]
+    scored = left_out(CHOOSING_SETS, kinds)
+    marks = found_marks(scored, CHOOSING, CHOOSING_SETS)
+    ordinary = scored.filter(pl.col("plant") < 0).filter(~pl.col("set").is_in(list(GENERATED)))
+    ordinary = ordinary.filter(pl.Series(~is_natural(ordinary)))
+    n_sets = ordinary["set"].n_unique()
+    print(f"{marks.height} marks; texts that people wrote: {n_sets} sets")
+    for least in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9):
+        n_found = int((marks["p"] >= least).sum())
+        accused = ordinary.filter(pl.col("p") >= least)
+        n_accused_sets = accused["set"].n_unique()
+        print(f"p >= {least}: {n_found} marks, {accused.height} words in {n_accused_sets} sets")
 
 
 def report() -> None:
@@ -381,7 +427,9 @@ def report() -> None:
     out = {
         "machine": described("polars", "scikit-learn"),
         "unseen sets and kinds": figures(unseen(), REPORTING, REPORTING_SETS),
-        "each set and kind left out": figures(left_out(), SCORED_KINDS, ALL_SETS),
+        "each set and kind left out": figures(
+            left_out(ALL_SETS, ["", *SCORED_KINDS]), SCORED_KINDS, ALL_SETS
+        ),
     }
     RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(out, indent=1, ensure_ascii=False))
@@ -391,11 +439,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["collect", "fit", "report"])
+    parser.add_argument("what", choices=["collect", "fit", "thresholds", "report"])
     parser.add_argument("sets", nargs="*", default=ALL_SETS)
     options = parser.parse_args()
     if options.what == "fit":
         fit()
+    elif options.what == "thresholds":
+        thresholds()
     elif options.what == "report":
         report()
     else:

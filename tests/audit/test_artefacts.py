@@ -109,4 +109,6 @@ def test_terms_add_up_to_the_log_odds() -> None:
     traits = Traits(**dict.fromkeys(TRAITS, 0.5))
     model = fitted_model()
     log_odds = model.intercept + model.terms([traits]).sum()
+    for name, curve in zip(TRAITS, model.curves, strict=True):
+        assert (np.diff(curve.at) > 0).all() and len(curve.at) == len(curve.adds), name
     assert model.probabilities([traits])[0] == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=1e-6)

@@ -67,7 +67,7 @@ def _is_explained(one: _Reported, reported: Sequence[_Reported], audit: AuditCon
         return True
     counts = audit.train.counts
     types = np.flatnonzero(counts.tokens == token)
-    if not len(types):
+    if not len(types) or one.finding.label not in counts.classes:
         return False
 
     training = [finding.rows.filter(pl.col("part") == "train")["row"] for finding in explaining]

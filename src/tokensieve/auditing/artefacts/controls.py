@@ -32,7 +32,13 @@ from tokensieve.auditing.artefacts.neighbours import (
 from tokensieve.auditing.artefacts.peers import NEARLY_AS_CERTAIN
 from tokensieve.auditing.artefacts.score import ACCUSED, fitted_model, scored
 from tokensieve.auditing.artefacts.search import ArtefactSearch
-from tokensieve.auditing.artefacts.traits import INSERTED_RANGE, Traits, Usual, apart_of, observe
+from tokensieve.auditing.artefacts.traits import (
+    INSERTED_RANGE,
+    Traits,
+    Usual,
+    apart_of,
+    observe,
+)
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.evidence.intervals import LEVEL
 
@@ -236,4 +242,4 @@ def false_alarms(found: ArtefactSearch, rng: np.random.Generator) -> int:
     if not candidates:
         return 0
     observed = observe(mixed, Usual.of(mixed), found.texts, candidates)
-    return sum(one.is_accused for one in scored(observed))
+    return sum(one.probability >= ACCUSED for one in scored(observed))

@@ -1,10 +1,11 @@
 """The score: how likely a candidate is an artefact, and why.
 
-One additive model, for words and phrases alike: logit p = b + Σ_j w_j (x_j − m_j)/s_j over the
-traits x (`traits`). Weights, means and scales are in coefficients.json, which
-benchmarks/artefacts.py fits by logistic regression on many sets with planted marks; the file says
-on which. Each term of the sum is what one trait adds to the log-odds, so that the largest are the
-reasons.
+One additive model, for words and phrases alike: logit p = b + Σ_j f_j(x_j) over the traits x
+(`traits`). Every f_j is a broken line through a few points, and constant beyond the outer ones. The
+points are in coefficients.json, which benchmarks/artefacts.py fits by logistic regression on many
+sets with planted marks; the file says on which. f_j is 0 on average over the candidates of these
+sets, so that each term is what one trait adds to the log-odds of an average candidate, and the
+largest terms are the reasons.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -22,8 +24,30 @@ from tokensieve.arrays import Floats
 from tokensieve.auditing.artefacts.candidates import Candidate
 from tokensieve.auditing.artefacts.traits import TRAITS, Observed, Traits, as_matrix
 
-ACCUSED = 0.5  # more likely an artefact than not
+# A probability from which a word is named at all, is called a shortcut, and may be of more than low
+# severity. Chosen on the sets and kinds of marks for choosing, each set and kind left out
+# (`benchmarks/artefacts.py thresholds`)
+POSSIBLE = 0.3
+ACCUSED = 0.5
+LIKELY = 0.75
 DIGITS = 6  # of a probability: the same whatever the order of sums
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one trait adds to the log-odds: a broken line, constant beyond its outer points.
+
+    Attributes:
+        at: values of the trait, ascending, shape (points,).
+        adds: to the log-odds there, shape (points,).
+    """
+
+    at: Floats
+    adds: Floats
+
+    def __call__(self, values: Floats) -> Floats:
+        """What each of some values adds."""
+        return np.asarray(np.interp(values, self.at, self.adds))
 
 
 @dataclass(frozen=True)
@@ -32,25 +56,26 @@ class ScoreModel:
 
     Attributes:
         intercept: b.
-        weights, means, scales: of each of `TRAITS`, shape (traits,).
+        curves: f_j, one for each of `TRAITS`.
     """
 
     intercept: float
-    weights: Floats
-    means: Floats
-    scales: Floats
+    curves: tuple[Curve, ...]
 
     @classmethod
-    def from_dict(cls, stored: dict[str, object]) -> ScoreModel:
+    def from_dict(cls, stored: dict[str, Any]) -> ScoreModel:
         """The model of a coefficients file."""
-        traits = stored["traits"]
-        assert isinstance(traits, dict)
-        columns = [[traits[name][key] for name in TRAITS] for key in ("weight", "mean", "scale")]
-        return cls(float(str(stored["intercept"])), *(np.array(column) for column in columns))
+        curves = [stored["traits"][name] for name in TRAITS]
+        return cls(
+            float(stored["intercept"]),
+            tuple(Curve(np.array(curve["at"]), np.array(curve["adds"])) for curve in curves),
+        )
 
     def terms(self, traits: Sequence[Traits]) -> Floats:
         """What each trait adds to the log-odds, shape (candidates, traits)."""
-        return np.asarray(self.weights * (as_matrix(traits) - self.means) / self.scales)
+        values = as_matrix(traits)
+        columns = [curve(column) for curve, column in zip(self.curves, values.T, strict=True)]
+        return np.column_stack(columns)
 
     def probabilities(self, traits: Sequence[Traits]) -> Floats:
         """How likely each candidate is an artefact, shape (candidates,)."""
@@ -83,11 +108,6 @@ class Scored:
     def candidate(self) -> Candidate:
         """The word or phrase."""
         return self.observed.candidate
-
-    @property
-    def is_accused(self) -> bool:
-        """Whether it is more likely an artefact than not."""
-        return self.probability >= ACCUSED
 
 
 def scored(observed: Sequence[Observed]) -> list[Scored]:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from tokensieve.arrays import Bools, Ints
 from tokensieve.auditing.artefacts.controls import Controls, run_controls
 from tokensieve.auditing.artefacts.forms import is_chosen, suspicious_forms
+from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE
 from tokensieve.auditing.artefacts.search import ArtefactSearch, search
 from tokensieve.auditing.artefacts.shapes import common_beginning
 from tokensieve.auditing.artefacts.suspects import (
@@ -42,6 +43,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.copies import first_copies
 from tokensieve.auditing.environments import environment_effects
+from tokensieve.auditing.findings import MEDIUM_SEVERITY
 from tokensieve.auditing.phrases import form_clause, of_class, quoted
 from tokensieve.escape import for_display
 from tokensieve.model.attention import decide
@@ -58,6 +60,8 @@ MAX_CLASSES_LISTED = 12  # in a detail
 MAX_TOKENS_NAMED = 3  # in a headline; of more, two examples
 MIN_SHARED_LETTERS = 3  # of class names, to say what they have in common
 MAX_DOCUMENTS_DECIDED = 2_000  # of a finding, to measure what the model loses
+# severity of words that may as well be the subject: just below medium
+MOST_IF_UNLIKELY = float(np.nextafter(MEDIUM_SEVERITY, 0))
 USUAL_OF_ENVIRONMENT = 0.7  # of all documents in it: then that is no news
 
 
@@ -71,8 +75,8 @@ class Shortcut(Check):
         "class, or of a group of classes, that predicts it (q < 0.05) gets a probability of being "
         "an artefact from a score that was fitted on many data sets: whether the other words tell "
         "which documents contain it, whether it stands between words that are neighbours "
-        "elsewhere, how many words are as reliable, and a few more. From one half on it is "
-        "reported, with the reasons. Formatting counts if nobody chooses it, or if it nearly "
+        "elsewhere, how many words are as reliable, and a few more. From 50% on it is reported, "
+        "with the reasons, and below 75% as of low severity. Formatting counts if nobody chooses it, or if it nearly "
         "decides the class. Other strong predictors are listed apart, as what labels are about."
     )
     action = (
@@ -95,7 +99,12 @@ class Shortcut(Check):
     tasks = (Labels,)
 
     def find(self, audit: AuditContext) -> Findings:
-        groups = [without_length(group) for group in grouped(suspects_of(audit))]
+        accused = [one for one in suspects_of(audit) if is_accused(one)]
+        return self._findings(audit, accused)
+
+    def _findings(self, audit: AuditContext, suspects: Sequence[Suspect]) -> list[Finding]:
+        """The suspects that belong together as one finding each, most serious first."""
+        groups = [without_length(group) for group in grouped(suspects)]
         findings = [self._finding(audit, group) for group in groups]
         findings.sort(key=lambda finding: -finding.severity)
         return findings[:MAX_FINDINGS]
@@ -111,7 +120,7 @@ class Shortcut(Check):
         corpus = audit.train.corpus
         finding = self.finding(
             audit,
-            severity=severity(main.probability, evidence, loss_without(audit, group)),
+            severity=severity(main, evidence, loss_without(audit, group)),
             headline=headline(tokens, classes, evidence),
             documents=evidence.documents,
             n_documents=evidence.shares["documents"].found,
@@ -162,15 +171,20 @@ def artefact_controls(audit: AuditContext) -> Controls:
     return run_controls(artefact_search(audit), audit.settings.seed)
 
 
+def is_accused(suspect: Suspect) -> bool:
+    """Whether it is at least as likely an artefact as not."""
+    return suspect.probability >= ACCUSED
+
+
 @computed_once
 def suspects_of(audit: AuditContext) -> list[Suspect]:
-    """The words, families, phrases and formatting that look like artefacts."""
+    """The words, families, phrases and formatting that are or may be artefacts."""
     counts = audit.train.counts
     copies = first_copies(audit)
     searched = searched_texts(audit).documents
     suspects: list[Suspect] = []
     for one in artefact_search(audit).scored:
-        if one.is_accused:
+        if one.probability >= POSSIBLE:
             documents = searched[one.candidate.documents]
             if one.candidate.type < 0:
                 documents = np.flatnonzero(np.isin(copies, documents))
@@ -318,8 +332,9 @@ def predicted_totals(
     return Predicted.of(part.counts.labels, documents, targets).totals
 
 
-def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
-    """Roughly the fraction of documents whose prediction a finding puts in doubt.
+def severity(main: Suspect, evidence: GroupEvidence, loss: float) -> float:
+    """Roughly the fraction of documents whose prediction a finding puts in doubt; low where an
+    artefact is not likely.
 
     The probability that it is an artefact, times its reach, times how much of the prediction
     depends on it: the square of the way from the base rate to certain (at the lower bound of its
@@ -331,7 +346,11 @@ def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
     base = evidence.base
     lift = max(0.0, shares["decides"].low - base) / max(1 - base, 1e-12)
     depends = lift**2 + loss * (1 - lift**2)
-    return probability * reach * depends
+    doubt = main.probability * reach * depends
+    is_likely = main.probability >= (ACCUSED if main.is_form else LIKELY)
+    if is_likely:
+        return doubt
+    return min(doubt, MOST_IF_UNLIKELY)
 
 
 def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
