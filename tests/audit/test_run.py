@@ -247,7 +247,7 @@ def test_a_clone_of_the_audits_model_is_trained_on_the_same_pieces() -> None:
     found = audit(
         data,
         Settings(baseline=False, thorough=False, min_documents=2, value_rate=0.05, seed=3),
-        PieceTokenizer(pieces),
+        tokenizer=PieceTokenizer(pieces),
     )
     train = split_corpus(data, share=0.2, seed=3)
     again = clone(found.model).fit(train.texts, [data.classes[y] for y in train.labels])

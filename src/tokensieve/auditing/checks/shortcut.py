@@ -120,7 +120,10 @@ class Shortcut(Check):
         corpus = audit.train.corpus
         finding = self.finding(
             audit,
-            severity=severity(main, evidence, loss_without(audit, group)),
+            severity=min(
+                severity(main.probability, evidence, loss_without(audit, group)),
+                1.0 if is_likely(audit, main) else MOST_IF_UNLIKELY,
+            ),
             headline=headline(tokens, classes, evidence),
             documents=evidence.documents,
             n_documents=evidence.shares["documents"].found,
@@ -332,9 +335,19 @@ def predicted_totals(
     return Predicted.of(part.counts.labels, documents, targets).totals
 
 
-def severity(main: Suspect, evidence: GroupEvidence, loss: float) -> float:
-    """Roughly the fraction of documents whose prediction a finding puts in doubt; low where an
-    artefact is not likely.
+def is_likely(audit: AuditContext, suspect: Suspect) -> bool:
+    """Whether a suspect may be of more than low severity.
+
+    The score is of words: formatting has its own rule, and a value of another column is no word of
+    the subject anyway.
+    """
+    is_value = audit.fields is not None and audit.fields.is_value(suspect.token)
+    is_word = not suspect.is_form and not is_value
+    return suspect.probability >= (LIKELY if is_word else ACCUSED)
+
+
+def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
+    """Roughly the fraction of documents whose prediction a finding puts in doubt.
 
     The probability that it is an artefact, times its reach, times how much of the prediction
     depends on it: the square of the way from the base rate to certain (at the lower bound of its
@@ -346,11 +359,7 @@ def severity(main: Suspect, evidence: GroupEvidence, loss: float) -> float:
     base = evidence.base
     lift = max(0.0, shares["decides"].low - base) / max(1 - base, 1e-12)
     depends = lift**2 + loss * (1 - lift**2)
-    doubt = main.probability * reach * depends
-    is_likely = main.probability >= (ACCUSED if main.is_form else LIKELY)
-    if is_likely:
-        return doubt
-    return min(doubt, MOST_IF_UNLIKELY)
+    return probability * reach * depends
 
 
 def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
