@@ -1,4 +1,4 @@
-"""Possible shortcuts: words and phrases that may be artefacts, but are more likely of the subject."""
+"""Possible shortcuts: what may be an artefact, but is more likely of the subject."""
 
 from __future__ import annotations
 
