@@ -50,9 +50,6 @@ def test_prefers_as_scikit_learn_does() -> None:
     assert _accuracies(data, [1.0]) == [expected]
 
 
-@pytest.mark.xfail(
-    reason="the baseline is fitted in a thread and has no helper process", strict=False
-)
 def test_a_helper_started_early_answers_once_and_ends_with_us(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

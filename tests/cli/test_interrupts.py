@@ -16,6 +16,7 @@ import pytest
 
 from calls import fast_first
 from reviews import write_reviews
+from tokensieve.files import STAGING, SUMS, check_sums
 
 BOTH = pytest.mark.parametrize("number", fast_first([SIGINT, SIGTERM]))
 WAITING = """
@@ -159,15 +160,15 @@ def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) ->
     time.sleep(after)
     process.send_signal(SIGINT)
     _, err = process.communicate(timeout=60)
-    files = sorted(p.name for p in tmp_path.rglob("*") if p.is_file())
-    if process.returncode == 0:
-        assert "summary.json" in files
-    else:
-        if after == 0.5 and files != ["good.csv"]:
-            pytest.xfail(f"seen once on a busy machine, cause unknown: {files} were left")
-        assert files == ["good.csv"]
-        assert process.returncode in (130, -SIGINT)  # a compiled library may end the process itself
-        assert b"Traceback" not in err
+    names = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert process.returncode == 0 or b"Traceback" not in err
+    if names == ["good.csv"]:
+        # a compiled library may end the process itself
+        assert process.returncode in (130, -SIGINT)
+        return
+    # everything, whether the interrupt came after the last file or after the end
+    assert {"summary.json", SUMS} <= set(names) and not list(tmp_path.rglob(f"{STAGING}*"))
+    check_sums(tmp_path / "o")
 
 
 @pytest.mark.slow
