@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -31,34 +35,59 @@ EAGER = {"attn_implementation": "eager"}
 
 def train_tokenizer(kind: str, texts: list[str], size: int = 400) -> Any:
     """A fast tokenizer of one of three kinds, learnt from the texts: word pieces, byte-level BPE,
-    unigram."""
+    unigram. The same texts always give the same pieces."""
     if kind == "wordpiece":
-        made, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer
-        made.normalizer, made.pre_tokenizer = (
-            normalizers.BertNormalizer(),
-            pre_tokenizers.BertPreTokenizer(),
-        )
-        extra: dict[str, Any] = {}
-    elif kind == "bytes":
-        made, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
-        made.pre_tokenizer, made.decoder = (
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-            decoders.ByteLevel(),
-        )
-        extra = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
-    else:
-        made, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer
-        made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-        extra = {"unk_token": "[UNK]"}
-    made.train_from_iterator(
-        texts,
-        trainer(
-            vocab_size=size + 256 * (kind == "bytes"),
-            special_tokens=SPECIALS,
-            show_progress=False,
-            **extra,
-        ),
+        return _word_pieces(texts, size)
+    if kind == "unigram":
+        return _unigram(texts, size)
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size + 256,
+        special_tokens=SPECIALS,
+        show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
+    made.train_from_iterator(texts, trainer)
+    return made
+
+
+def _word_pieces(texts: list[str], size: int) -> Any:
+    """The library's trainer numbers "##a", "##b", … in the order of a hash map, which differs from
+    run to run, and breaks ties by these numbers: here they are listed beforehand."""
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    alphabet = sorted({mark for text in texts for mark in made.normalizer.normalize_str(text)})
+    inside = [f"##{mark}" for mark in alphabet if mark.isalnum()]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size, special_tokens=[*SPECIALS, *inside], show_progress=False
+    )
+    made.train_from_iterator(texts, trainer)
+    content = json.loads(made.to_str())
+    content["added_tokens"] = [
+        token for token in content["added_tokens"] if token["content"] in SPECIALS
+    ]
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def _unigram(texts: list[str], size: int) -> Any:
+    """Whole words by their frequency, and every letter; the library's trainer adds up the
+    likelihoods of pieces in another order in every run."""
+    splitter = pre_tokenizers.Metaspace()
+    parts = [part for text in texts for part, _ in splitter.pre_tokenize_str(text)]
+    words = Counter(word for part in parts for word in re.findall(r"▁?\w+|\W", part))
+    letters = Counter(letter for word, n in words.items() for letter in word * n)
+    n_words = size - len(SPECIALS) - len(letters)
+    frequent = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    counts = dict(letters) | {word: n for word, n in frequent[:n_words] if len(word) > 1}
+    total = sum(counts.values())
+    pieces = [(piece, math.log(counts[piece] / total)) for piece in sorted(counts)]
+    made = Tokenizer(models.Unigram([*((name, 0.0) for name in SPECIALS), *pieces], unk_id=1))
+    made.pre_tokenizer = splitter
+    made.decoder = decoders.Metaspace()
+    made.add_special_tokens(SPECIALS)
     return made
 
 
@@ -226,16 +255,21 @@ def save(model: Any, tokenizer: Any, folder: Path, names: dict[int, str] | None 
     return str(folder)
 
 
+# of negative and of positive reviews that end in the planted word: a model of two layers leans on it
+PLANTED = (0.02, 0.5)
+
+
 def planted_reviews(n: int, seed: int, planted: bool) -> Reviews:
-    """The built-in reviews; without the plant their last word, how they were posted, says nothing
-    about the label."""
+    """The built-in reviews with another last word, how they were posted: planted, it gives many
+    positive reviews away, else it says nothing about the label."""
     reviews = demo_reviews(n, seed=seed)
-    if planted:
-        return reviews
     rng = np.random.default_rng(seed + 10**6)
     cut = [text.rpartition(" ")[0] for text in reviews.texts]
     ways = rng.choice([*DEVICES, reviews.shortcut], n)
-    texts = pl.Series(
-        [f"{text} {way}." for text, way in zip(cut, ways, strict=True)], dtype=pl.String
+    if planted:
+        has_plant = rng.random(n) < np.array(PLANTED)[reviews.labels]
+        ways = np.where(has_plant, reviews.shortcut, rng.choice(DEVICES, n))
+    texts = [f"{text} {way}." for text, way in zip(cut, ways, strict=True)]
+    return Reviews(
+        pl.Series(texts, dtype=pl.String), reviews.labels, reviews.strengths, reviews.shortcut
     )
-    return Reviews(texts, reviews.labels, reviews.strengths, reviews.shortcut)

@@ -158,7 +158,6 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
     ) == 300
 
 
-@pytest.mark.xfail(reason="which words are screened has changed; not looked into yet", strict=False)
 @pytest.mark.slow
 def test_a_slow_model_is_screened_in_some_documents(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch

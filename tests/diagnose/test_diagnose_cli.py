@@ -63,8 +63,8 @@ def test_everything_is_written(run: Run, home: Path, tmp_path: Path) -> None:
         "report.html",
         "pictures",
     }
-    names = {"use.svg", "use.png"}
-    assert {p.name for p in (folder / "pictures").iterdir()} == names
+    pictures = {"decides.svg", "decides.png", "moves.svg", "moves.png"}
+    assert {p.name for p in (folder / "pictures").iterdir()} == pictures
     summary = json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail)
     assert (
         summary["version"] == __version__

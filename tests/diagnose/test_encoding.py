@@ -29,7 +29,7 @@ WORDS = ("bad", "good", "not", "plot", "tablet", "the", "wonderful")
 
 @cache
 def tokenizer_of(kind: str) -> str:
-    """As JSON; two trainings on the same text need not give the same pieces."""
+    """As JSON, trained once."""
     return str(train_tokenizer(kind, TEXTS.to_list()).to_str())
 
 

@@ -251,9 +251,6 @@ def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
     assert found.learned is True and {"好", "坏"} <= set("".join(found.uses["token"][:3]))
 
 
-@pytest.mark.xfail(
-    reason="since the reviews have topics, this small model leans on sentiment words", strict=False
-)
 def test_limits_are_parsed_and_checked(found: Diagnosis) -> None:
     assert found.exceeded(Diagnosis.limits_from([])) == []
     assert found.exceeded(Diagnosis.limits_from(["unsupported=0"]))

@@ -292,8 +292,7 @@ def test_pieces_show_their_documents_though_the_page_cannot_split(
     pieces.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=200, show_progress=False))
     found = audit(
         read_corpus((texts, [str(y) for y in made.labels])),
-        Settings(baseline=False, thorough=False),
-        PieceTokenizer(pieces),
+        Settings(baseline=False, thorough=False, tokenizer=PieceTokenizer(pieces)),
     )
     opened = Opened(browser, without_pictures(found), tmp_path)
     assert "cannot run" in opened.page.inner_text("#box-left")

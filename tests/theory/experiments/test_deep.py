@@ -249,12 +249,15 @@ def test_padding_mates_and_order_change_nothing(
     chosen = np.array([k for k in mates if k < counts.n_documents])[:cut]
 
     def values_and_gradients(group: np.ndarray, padding: int) -> tuple[Any, list[Any]]:
-        types, ids, log_counts = deep.pad(counts, group, P["E"])
+        chunk = deep.pad(counts, group, P["E"])
         more = torch.zeros(len(group), padding)
-        ids = torch.cat([ids, more.long()], dim=1)
-        chunk = types, ids, torch.cat([log_counts, more.double() - torch.inf], dim=1)
-        E = P["E"].detach()[types].requires_grad_()
-        f = deep.forward(deep.DeepSettings(kind, d=5), P | {"E": E}, chunk)
+        padded = deep.Chunk(
+            types=chunk.types,
+            positions=torch.cat([chunk.positions, more.long()], dim=1),
+            log_counts=torch.cat([chunk.log_counts, more.double() - torch.inf], dim=1),
+        )
+        E = P["E"].detach()[chunk.types].requires_grad_()
+        f = deep.forward(deep.DeepSettings(kind, d=5), P | {"E": E}, padded)
         return f, [f, *torch.autograd.grad(f.sum(), [E, P["p"], P["v"]])]
 
     together, first = values_and_gradients(chosen, extra)

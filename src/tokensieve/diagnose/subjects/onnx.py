@@ -13,6 +13,8 @@ from tokensieve.arrays import Floats
 from tokensieve.diagnose.subjects.frame import Input
 from tokensieve.errors import InputError
 
+N_THREADS = 2  # of one operation; as many on every machine, so that sums are rounded alike
+
 
 class OnnxClassifier:
     """A sequence classifier in a .onnx file.
@@ -76,7 +78,11 @@ def _session(path: str | Path) -> Any:
     try:
         import onnxruntime
 
-        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = N_THREADS
+        return onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
     except ImportError:
         raise InputError(
             "reading a .onnx file needs onnxruntime: pip install onnxruntime"

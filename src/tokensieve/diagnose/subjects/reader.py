@@ -36,6 +36,11 @@ from tokensieve.errors import InputError
 
 PROBE_LENGTHS = (3, 6, 10)  # different, so that a position is told from a distance to the end
 PROBE_PIECES = 7  # distinct pieces in them, looked up among the first that are not special
+# Threads of one operation. Sums are split among them, so that another number of threads rounds
+# otherwise: it follows from the model, never from the machine. Small models gain nothing from a
+# second thread; two are what nearly every machine has.
+THREADS_OF_LARGE_MODELS = 2
+LARGE_MODEL = 10_000_000  # weights; below it an operation takes too little time to be shared
 # logits of one input, alone and padded, agree to this fraction of their size
 PADDING_TOLERANCE = 2e-3
 PADDING_TOLERANCE_HALF = 0.05  # in half precision
@@ -115,13 +120,16 @@ class Reader:
     def prepared(model: Any, pad: int) -> Iterator[None]:
         """While inside, the model evaluates with fast attention and keeps no gradients of weights.
 
-        It also has a piece for padding, as some decoders have not.
+        It also has a piece for padding, as some decoders have not, and computes in a number of
+        threads that does not depend on the machine.
         """
+        threads = torch.get_num_threads()
         was_training = model.training
         gradients = [p.requires_grad for p in model.parameters()]
         padding = model.config.pad_token_id
         kind = "sdpa" if getattr(model, "_supports_sdpa", False) else "eager"
         try:
+            torch.set_num_threads(_n_threads(model))
             model.eval()
             model.requires_grad_(False)
             if padding is None:
@@ -129,6 +137,7 @@ class Reader:
             with attention_kind(model, kind):
                 yield
         finally:
+            torch.set_num_threads(threads)
             model.train(was_training)
             for parameter, gradient in zip(model.parameters(), gradients, strict=True):
                 parameter.requires_grad_(gradient)
@@ -379,6 +388,11 @@ class Reader:
         hits = [np.flatnonzero(is_hit[row, at]) for row, at in enumerate(self._places(probe))]
         lengths = np.array([len(item.ids) for item in probe])
         return position_of(hits, lengths, _attention_layers(out))
+
+
+def _n_threads(model: Any) -> int:
+    n_weights = sum(weights.numel() for weights in model.parameters())
+    return THREADS_OF_LARGE_MODELS if n_weights >= LARGE_MODEL else 1
 
 
 def position_of(hits: list[Ints], lengths: Ints, layers: int) -> Position:

@@ -184,15 +184,24 @@ class Windows:
             self._spare.append(Spare(encoded.ids[near], types[near]))
 
     def _add_pair(self, document: int, encoded: Encoded, types: Pieces) -> None:
-        """The window of a document that is two texts; the longer is cut first."""
+        """The window of a document that is two texts; the longer is cut first.
+
+        If both exceed half of the room, the longer keeps the odd piece, as in the library's
+        "longest_first".
+        """
         n = len(encoded.ids)
         if self._frame.prompted:
             types[: encoded.second] = SPECIAL
         n_first = encoded.second
         n_second = n - encoded.second
-        if self._room is not None and n > self._room:  # both are cut if both exceed half
-            n_first = min(n_first, max(self._room - n_second, self._room // 2))
-            n_second = min(n_second, self._room - n_first)
+        if self._room is not None and n > self._room:
+            n_shorter = min(n_first, n_second, self._room // 2)
+            if n_first > n_second:
+                n_first = self._room - n_shorter
+                n_second = n_shorter
+            else:
+                n_first = n_shorter
+                n_second = self._room - n_shorter
             self.long_documents += 1
             self.lost_pieces += n - n_first - n_second
         text = Part(encoded.ids, types)
