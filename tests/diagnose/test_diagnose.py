@@ -104,7 +104,9 @@ def test_where_the_answer_is_read_from_the_text_a_word_is_blanked_in_its_place(f
     the, neither = WORDS.index("the"), WORDS.index("not")
     words = [np.array([the]), np.array([neither, the])]
     types = [windows.types[windows.at(w)] for w in range(len(windows))]
-    with_all = [next(w for w, has in enumerate(types) if np.isin(some, has).all()) for some in words]
+    with_all = [
+        next(w for w, has in enumerate(types) if np.isin(some, has).all()) for some in words
+    ]
     at = np.array(with_all)
     table = model.get_input_embeddings()
     with reading.Reader.prepared(model, 0):

@@ -164,8 +164,8 @@ class DiagnosisReport:
             return f"{start} No document of this file is like that. {expected}"
         documents = plural(row["documents"], "document")
         return (
-            f"{start} Only {documents} of this file contain it, too few to tell whether the data "
-            f"supports that. {expected}"
+            f"{start} This file, with it in {documents}, can neither support nor contradict that. "
+            f"{expected}"
         )
 
     @staticmethod
@@ -179,9 +179,9 @@ class DiagnosisReport:
         return f"inserting it moves a prediction by {size}"
 
     def _nothing_dominates(self) -> str:
-        """The second template: what decides most, and what moves a prediction most."""
+        """The second template: of what is in the documents, what decides and what moves most."""
         decides = self.found.most_deciding
-        moves = self.found.uses.filter(pl.col("move").is_not_null())
+        moves = self.found.uses.filter(pl.col("move").is_not_null() & (pl.col("documents") > 0))
         if not decides.height or not moves.height:
             return (
                 "This model has learned to predict the label; "
@@ -285,7 +285,20 @@ class DiagnosisReport:
                 f"The data does not support its use of {quoted(leaning)}. Check its training data "
                 "for a shortcut."
             )
+        overweighted = self._overweighted()
+        if overweighted:
+            sentences.append(
+                f"It gives {quoted(overweighted)} more weight than the data supports, but not so "
+                "much as to dominate its predictions."
+            )
         return sentences
+
+    def _overweighted(self) -> list[str]:
+        """Unsupported candidates that are no suspects; the same as the table marks as such."""
+        is_unsupported = pl.col("status") == str(Status.UNSUPPORTED)
+        tokens: list[str] = self.found.uses.filter(is_unsupported)["token"].to_list()
+        suspects = set(self.found.suspects["token"])
+        return [token for token in tokens if token not in suspects]
 
     @staticmethod
     def _listed(rows: pl.DataFrame, column: str) -> str:
@@ -363,7 +376,7 @@ class DiagnosisReport:
                     "What decides most predictions",
                     (
                         _picture("decides", decides, "share"),
-                        *_table(decides, "share", "What decides most predictions", rest_note),
+                        *_table(decides, "share", "By fraction of all effects", rest_note),
                     ),
                 )
             )
@@ -377,7 +390,7 @@ class DiagnosisReport:
                     "What moves a prediction most",
                     (
                         _picture("moves", moves, "move"),
-                        *_table(moves, "move", "What moves a prediction most", note),
+                        *_table(moves, "move", "By change of the prediction", note),
                         *self._invisible_forms(),
                     ),
                 )

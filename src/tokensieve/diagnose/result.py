@@ -87,10 +87,9 @@ class DiagnosisResult:
 
     @property
     def most_deciding(self) -> pl.DataFrame:
-        """Candidates by the fraction of all effects that they account for."""
-        measured_rows = self.uses.filter(
-            pl.col("share").is_not_null() & (pl.col("kind") != "order")
-        )
+        """Candidates in the documents, by the fraction of all effects that they account for."""
+        is_measured = pl.col("share").is_not_null() & (pl.col("documents") > 0)
+        measured_rows = self.uses.filter(is_measured & (pl.col("kind") != "order"))
         return measured_rows.sort("share", "token", descending=[True, False])
 
     @property

@@ -1,4 +1,4 @@
-"""Means of sizes with intervals, and which of many differences are shown.
+"""Means of sizes with intervals.
 
 Sizes are skewed, and Student's interval for their mean then lies too low: the truth is above it far
 more often than below. Ours inverts Hall's transformation of t (1992, section 2), with γ the
@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from tokensieve.arrays import Floats, Ints
@@ -133,12 +132,3 @@ def _moments(words: Ints, deviation: Floats, n: Ints, mean: Floats) -> _Moments:
     # corrected for the size of the sample
     skewness = np.where(is_constant, 0.0, third) * n / (degrees * np.maximum(n - 2, 1))
     return _Moments(np.sqrt(moderated), np.maximum(skewness, 0.0))
-
-
-def rejected_by_holm(p: Floats) -> NDArray[np.bool_]:
-    """Which hypotheses Holm's procedure (1979) rejects at LEVEL, shape (C,)."""
-    order = np.argsort(p, kind="stable")
-    limits = LEVEL / np.arange(len(p), 0, -1)
-    is_rejected = np.zeros(len(p), dtype=bool)
-    is_rejected[order] = np.logical_and.accumulate(p[order] < limits)
-    return is_rejected

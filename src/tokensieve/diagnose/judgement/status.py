@@ -55,7 +55,7 @@ class Status(StrEnum):
     SUPPORTED = "predicts the label"
     UNSUPPORTED = "used without support"
     CONTEXT = "helps in context"
-    CANNOT_TELL = "too few documents to tell"
+    CANNOT_TELL = "cannot tell"
     ABSENT = "not in this file"
 
 

@@ -80,9 +80,7 @@ def _session(path: str | Path) -> Any:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = N_THREADS
-        return onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except ImportError:
         raise InputError(
             "reading a .onnx file needs onnxruntime: pip install onnxruntime"

@@ -165,6 +165,12 @@ class PieceSubject:
         logits[[bool(removed.all()) for removed in is_gone]] = np.nan
         return logits
 
+    def emptied(self, at: Ints) -> Floats:
+        """Logits of some inputs with padding in the place of all their text, shape (n, M)."""
+        is_text = [self._windows.types[self._windows.at(w)] >= REST for w in at]
+        batch = [self._windows.input(w) for w in at]
+        return np.asarray(self._reader.logits(batch, is_text))
+
     def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
         """Logits of inputs into each of which some words were inserted, shape (n, M).
 

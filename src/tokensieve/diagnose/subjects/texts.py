@@ -116,6 +116,9 @@ class TextSubject:
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
         raise NotImplementedError
 
+    def emptied(self, at: Ints) -> Floats:
+        raise NotImplementedError
+
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of documents without some words each."""
         texts = [

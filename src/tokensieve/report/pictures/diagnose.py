@@ -24,7 +24,7 @@ USE_COLOURS = {
     "predicts the label": BLUE,
     "helps in context": PALE_BLUE,
     "used without support": ORANGE,
-    "too few documents to tell": PALE_GREY,
+    "cannot tell": PALE_GREY,
 }
 WIDTH = 420  # pixels, as `finish` sets it
 LETTER = 9  # pixels of the widest letters beside a bar
