@@ -111,15 +111,12 @@ class Trials:
         pairs = self.removals.pairs
         windows = measured.windows[pairs]
         lost = towards_predicted(self.removals.lost, measured.heads[windows])
-        place = np.searchsorted(self.words, measured.types[pairs])
-        documents = measured.subject.documents[windows]
-        rows = np.column_stack([place, documents])[np.isfinite(lost)]
-        lost = lost[np.isfinite(lost)]
-        keys, row = np.unique(rows, axis=0, return_inverse=True)
-        n = np.maximum(np.bincount(row, minlength=len(keys)), 1)
-        size = np.bincount(row, np.abs(lost), len(keys)) / n
-        sign = np.where(np.bincount(row, lost, len(keys)) < 0, -1.0, 1.0)
-        return mean_sizes(keys[:, 0], sign * size, len(self.words))
+        is_known = np.isfinite(lost)
+        place = np.searchsorted(self.words, measured.types[pairs[is_known]])
+        documents = measured.subject.documents[windows[is_known]]
+        keys, row = np.unique(np.column_stack([place, documents]), axis=0, return_inverse=True)
+        of_document = _joined(row, lost[is_known], len(keys))
+        return mean_sizes(keys[:, 0], of_document, len(self.words))
 
     def inserted(self, measured: Measured) -> Sizes:
         """Sizes of insertions, towards the class that gained most, (C,)."""
@@ -175,8 +172,7 @@ class Trials:
         is_known = np.isfinite(of_true)
         documents = measured.subject.documents[measured.windows[self.removals.pairs[is_known]]]
         _, row = np.unique(documents, return_inverse=True)
-        n = np.maximum(np.bincount(row), 1)
-        return _t_interval(np.bincount(row, of_true[is_known]) / n)
+        return _t_interval(np.bincount(row, of_true[is_known]) / np.bincount(row))
 
     def _loss_of_true_class(self, measured: Measured, labels: Ints) -> Floats:
         lost = self.removals.lost
@@ -246,20 +242,23 @@ def inputs_without(measured: Measured, words: Ints, n: int) -> Ints:
 
 def _wide(measured: Measured, trials: Trials, n_inputs: int) -> Ints:
     """Words of the last round with a wide interval, those that move answers most first."""
-    n_containing = measured.inputs_with()[trials.words]
     removed = trials.removed(measured)
     inserted = trials.inserted(measured)
-    is_wide = np.zeros(len(trials.words), dtype=bool)
-    for sizes in (removed, inserted):
-        half = np.nan_to_num((sizes.high - sizes.low) / 2, nan=0.0, posinf=np.inf)
-        largest = float(np.nanmax(sizes.mean, initial=0.0))
-        limit = np.maximum(MAX_HALF * np.nan_to_num(sizes.mean), MAX_HALF_OF_LARGEST * largest)
-        is_wide |= half > limit
-    has_more = (n_containing > removed.n) | (inserted.n >= n_inputs)
+    is_wide = _has_wide_interval(removed) | _has_wide_interval(inserted)
+    has_more = measured.inputs_with()[trials.words] > removed.n
+    has_more |= inserted.n >= n_inputs
     is_of_last_round = np.maximum(removed.n, inserted.n) >= n_inputs
     size = np.fmax(np.nan_to_num(removed.mean), np.nan_to_num(inserted.mean))
     chosen = np.flatnonzero(is_wide & has_more & is_of_last_round)
     return trials.words[chosen[np.argsort(-size[chosen], kind="stable")]]
+
+
+def _has_wide_interval(sizes: Sizes) -> np.ndarray:
+    """Which words have an interval that more inputs would make useful; none of an unknown size."""
+    mean = np.nan_to_num(sizes.mean)
+    half = np.nan_to_num((sizes.high - sizes.low) / 2, nan=0.0, posinf=np.inf)
+    limit = np.maximum(MAX_HALF * mean, MAX_HALF_OF_LARGEST * mean.max(initial=0.0))
+    return np.asarray(half > limit)
 
 
 def candidate_words(
@@ -320,23 +319,23 @@ def rare_candidates(measured: Measured, rare: Ints, budget: int) -> Ints:
     words = _screened_rare_words(measured, rare, budget)
     rng = np.random.default_rng(measured.work.seed)
     inputs = rng.permutation(len(measured.answers))[:TRIES_OF_RARE]
-    tried = np.repeat(words, len(inputs))
-    windows = np.tile(inputs, len(words))
-    gained = measured.insert(tried, windows, "model: inserting rare words")
+    gained = measured.insert(
+        np.repeat(words, len(inputs)), np.tile(inputs, len(words)), "model: inserting rare words"
+    )
     largest_gain = np.abs(gained).max(axis=1, initial=0.0)
     mean_gain = largest_gain.reshape(len(words), len(inputs)).mean(axis=1)
-    return np.sort(words[_largest(mean_gain, round(N_RARE * budget_fraction(budget)))])
+    n_candidates = round(N_RARE * budget_fraction(budget))
+    return np.sort(words[_largest(mean_gain, n_candidates)])
 
 
 def _screened_rare_words(measured: Measured, rare: Ints, budget: int) -> Ints:
     """Rare words of largest answer alone, of largest effect, and in the most unusual inputs."""
     n = round(N_RARE_SCREENED * min(budget / (2 * USUAL_BUDGET), 1.0))
     alone = np.abs(measured.value - np.median(measured.value, axis=0)).max(axis=1)
-    size = screened_sizes(measured)
     unlike = np.where(measured.inputs_with() >= 2, unlike_others(measured), 0.0)
-    return np.unique(
-        np.concatenate([rare[_largest(score[rare], n)] for score in (alone, size, unlike)])
-    )
+    scores = (alone, screened_sizes(measured), unlike)
+    largest = [_largest(score[rare], n) for score in scores]
+    return np.unique(rare[np.concatenate(largest)])
 
 
 def rest_of_words(measured: Measured, candidates: Ints) -> Rest:
@@ -347,11 +346,13 @@ def rest_of_words(measured: Measured, candidates: Ints) -> Rest:
     lost = measured.remove(drawn, "model: removing other words")
     sizes = np.abs(towards_predicted(lost, measured.heads[measured.windows[drawn]]))
     sizes = sizes[np.isfinite(sizes)]
+    mean = 0.0
+    error = 0.0
+    if len(sizes) > 1:
+        mean = float(sizes.mean())
+        error = float(sizes.std(ddof=1) / np.sqrt(len(sizes)))
     n_words = measured.n_types - len(candidates)
-    if len(sizes) < 2:
-        return Rest(0.0, 0.0, len(pairs), n_words)
-    error = float(sizes.std(ddof=1) / np.sqrt(len(sizes)))
-    return Rest(float(sizes.mean()), error, len(pairs), n_words)
+    return Rest(mean, error, len(pairs), n_words)
 
 
 def budget_fraction(budget: int) -> float:
@@ -385,6 +386,13 @@ def unlike_others(measured: Measured) -> Floats:
     of_pairs = deviation[measured.windows] / spread
     sums = [np.bincount(measured.types, column, measured.n_types) for column in of_pairs.T]
     return np.asarray(np.abs(np.stack(sums, axis=1)).max(axis=1) / np.sqrt(n))
+
+
+def _joined(rows: Ints, changes: Floats, n_rows: int) -> Floats:
+    """One change for each row: the mean size of its changes with the sign of their sum."""
+    size = np.bincount(rows, np.abs(changes), n_rows) / np.bincount(rows, minlength=n_rows)
+    is_negative = np.bincount(rows, changes, n_rows) < 0
+    return np.where(is_negative, -size, size)
 
 
 def _largest(x: Floats, n: int) -> Ints:

@@ -33,6 +33,7 @@ PRIOR_DEGREES = 2
 MAX_SKEW = 0.45
 STEADY = 24  # inputs; with fewer the limit falls with √n
 
+TINY = 1e-200  # variances of zero are no larger
 SAME = 1e-9  # values that differ by less than this fraction of their size are equal
 
 
@@ -124,11 +125,20 @@ def _moments(words: Ints, deviation: Floats, n: Ints, mean: Floats) -> _Moments:
     """Of the sizes of each word, from their deviations from its mean."""
     degrees = np.maximum(n - 1, 1)
     variance = np.bincount(words, deviation**2, len(n)) / degrees
-    usual_variance = float(variance[n > 1].mean()) if (n > 1).any() else 0.0
-    moderated = (PRIOR_DEGREES * usual_variance + (n - 1) * variance) / (PRIOR_DEGREES + degrees)
-    is_constant = variance <= (SAME * mean) ** 2 + 1e-200
     cubes = np.bincount(words, deviation**3, len(n))
-    third = cubes / np.where(is_constant, 1.0, variance) ** 1.5
-    # corrected for the size of the sample
-    skewness = np.where(is_constant, 0.0, third) * n / (degrees * np.maximum(n - 2, 1))
-    return _Moments(np.sqrt(moderated), np.maximum(skewness, 0.0))
+    is_constant = variance <= (SAME * mean) ** 2 + TINY
+    skewness = np.zeros(len(n))
+    np.divide(cubes, variance**1.5, out=skewness, where=~is_constant)
+    skewness *= n / (degrees * np.maximum(n - 2, 1))  # for the size of the sample
+    return _Moments(np.sqrt(_moderated(variance, n)), np.maximum(skewness, 0.0))
+
+
+def _moderated(variance: Floats, n: Ints) -> Floats:
+    """s̃² of each word: its variance drawn towards the mean variance of all words."""
+    has_variance = n > 1
+    if not has_variance.any():
+        return variance
+    usual_variance = variance[has_variance].mean()
+    degrees = n - 1
+    all_degrees = PRIOR_DEGREES + np.maximum(degrees, 1)
+    return np.asarray((PRIOR_DEGREES * usual_variance + degrees * variance) / all_degrees)

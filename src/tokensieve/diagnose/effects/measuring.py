@@ -308,10 +308,12 @@ class Measured:
         pairs = np.flatnonzero(np.isin(self.types, words))
         if apart is not None:
             pairs = np.setdiff1d(pairs, apart)
-        keys = np.random.default_rng(self.work.seed).random(len(self.types))[pairs]
-        pairs = pairs[np.lexsort((keys, self.types[pairs]))]
+        random_keys = np.random.default_rng(self.work.seed).random(len(self.types))
+        by_word_then_key = np.lexsort((random_keys[pairs], self.types[pairs]))
+        pairs = pairs[by_word_then_key]
         types = self.types[pairs]
-        rank = np.arange(len(types)) - np.searchsorted(types, types)
+        first_of_word = np.searchsorted(types, types)
+        rank = np.arange(len(types)) - first_of_word
         limit = per_word if isinstance(per_word, int) else per_word[types]
         return np.sort(pairs[rank < limit])
 
@@ -321,10 +323,7 @@ class Measured:
         They are the parts of a phrase, of which either can do the work of both; the word itself is
         among them. Words that have none are not in the result.
         """
-        is_asked = np.isin(self.types, words)
-        rows = np.searchsorted(words, self.types[is_asked])
-        shape = len(words), len(self.answers)
-        contains = sp.csr_array((np.ones(len(rows)), (rows, self.windows[is_asked])), shape=shape)
+        contains = self.incidence(words)
         n_inputs = contains.sum(axis=1)
         n_both = (contains @ contains.T).tocoo()
         n_either = n_inputs[n_both.row] + n_inputs[n_both.col] - n_both.data
@@ -334,6 +333,13 @@ class Measured:
             parts = np.r_[row, n_both.col[is_phrase & (n_both.row == row)]]
             phrases[int(words[row])] = self._in_usual_order(words, parts, contains)
         return phrases
+
+    def incidence(self, words: Ints) -> sp.csr_array:
+        """1 where one of some words (ascending, C) is in an input, shape (C, W)."""
+        is_asked = np.isin(self.types, words)
+        rows = np.searchsorted(words, self.types[is_asked])
+        shape = len(words), len(self.answers)
+        return sp.csr_array((np.ones(len(rows)), (rows, self.windows[is_asked])), shape=shape)
 
     def _in_usual_order(self, words: Ints, parts: Ints, contains: sp.csr_array) -> Ints:
         """The parts of a phrase as they stand in an input that contains all, or most of many."""

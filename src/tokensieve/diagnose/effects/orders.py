@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import scipy.sparse as sp
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.effects.confirming import FIRST, Trials
@@ -54,8 +53,8 @@ def probe_orders(measured: Measured, trials: Trials) -> list[OrderEffect]:
     if not pairs:
         return []
     screened = _swap(measured, pairs, SCREENING_INPUTS, "model: swapping words")
-    size = [float(np.abs(change).mean()) for change in screened]
-    best = np.argsort(-np.array(size), kind="stable")[:N_MEASURED]
+    size = np.array([np.abs(change).mean() for change in screened])
+    best = np.argsort(-size, kind="stable")[:N_MEASURED]
     chosen = [pairs[i] for i in best]
     changes = _swap(measured, chosen, FIRST, "model: orders of words")
     return [_effect(pair, change) for pair, change in zip(chosen, changes, strict=True)]
@@ -70,30 +69,27 @@ class _Pair:
     forward: Ints
     backward: Ints
 
+    @property
+    def n_inputs(self) -> int:
+        """Inputs with both words."""
+        return len(self.forward) + len(self.backward)
+
 
 def _varying_pairs(measured: Measured, words: Ints) -> list[_Pair]:
     """Pairs of words that stand together in many inputs, in both orders; the commonest first."""
-    is_asked = np.isin(measured.types, words)
-    rows = np.searchsorted(words, measured.types[is_asked])
-    shape = len(words), len(measured.answers)
-    contains = sp.csr_array((np.ones(len(rows)), (rows, measured.windows[is_asked])), shape=shape)
-    n_both = (contains @ contains.T).toarray()
+    inputs_of = {int(s): measured.windows[measured.types == s] for s in words}
     pairs = []
-    for a, b in combinations(range(len(words)), 2):
-        if n_both[a, b] < MIN_TOGETHER:
+    for first, second in combinations(inputs_of, 2):
+        inputs = np.intersect1d(inputs_of[first], inputs_of[second])
+        if len(inputs) < MIN_TOGETHER:
             continue
-        inputs = np.intersect1d(contains[[a]].indices, contains[[b]].indices)
-        first, second = int(words[a]), int(words[b])
         is_forward = np.array([_stands_before(measured, int(w), first, second) for w in inputs])
-        pairs.append(_Pair(first, second, inputs[is_forward], inputs[~is_forward]))
-    varying = [
-        pair
-        for pair in pairs
-        if min(len(pair.forward), len(pair.backward))
-        >= MIN_EITHER_ORDER * (len(pair.forward) + len(pair.backward))
-    ]
-    varying.sort(key=lambda pair: -(len(pair.forward) + len(pair.backward)))
-    return varying[:N_SCREENED]
+        pair = _Pair(first, second, inputs[is_forward], inputs[~is_forward])
+        n_rarer = min(len(pair.forward), len(pair.backward))
+        if n_rarer >= MIN_EITHER_ORDER * pair.n_inputs:
+            pairs.append(pair)
+    pairs.sort(key=lambda pair: -pair.n_inputs)
+    return pairs[:N_SCREENED]
 
 
 def _stands_before(measured: Measured, window: int, first: int, second: int) -> bool:
@@ -125,6 +121,4 @@ def _effect(pair: _Pair, change: Floats) -> OrderEffect:
     target = target_class(change)
     towards = signed_towards(change, target)
     sizes = mean_sizes(np.zeros(len(towards), dtype=np.int64), towards, 1)
-    return OrderEffect(
-        pair.first, pair.second, len(pair.forward) + len(pair.backward), sizes, target
-    )
+    return OrderEffect(pair.first, pair.second, pair.n_inputs, sizes, target)

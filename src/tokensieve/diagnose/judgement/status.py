@@ -314,11 +314,11 @@ def needed_weights(counts: Counts) -> Floats:
 
 def uses_table(rows: Sequence[Row], rest: Rest, classes: Sequence[str]) -> pl.DataFrame:
     """The table of `Diagnosis.uses`: what moves predictions most first."""
-    totals = _totals(rows, rest)
+    shares = _shares(rows, rest)
     probability = artefact_probability(_candidates(rows))
     records = [
         _record(row, share, float(p), classes)
-        for row, share, p in zip(rows, totals, probability, strict=True)
+        for row, share, p in zip(rows, shares, probability, strict=True)
     ]
     table = pl.DataFrame(records, schema=SCHEMA)
     return table.sort("move", "token", descending=[True, False], nulls_last=True)
@@ -345,10 +345,9 @@ SCHEMA: dict[str, Any] = {
 
 
 def _record(
-    row: Row, share: tuple[float, float], probability: float, classes: Sequence[str]
+    row: Row, share: _Estimate, probability: float, classes: Sequence[str]
 ) -> dict[str, Any]:
     """One row of the table; a number that does not exist is None."""
-    fraction, error = share
     association = row.association
     helps, helps_low = row.helps or (math.nan, math.nan)
     record = {
@@ -357,9 +356,9 @@ def _record(
         "class": classes[row.target],
         "status": str(row.status),
         "documents": row.documents,
-        "share": fraction,
-        "share_low": max(fraction - Z95 * error, 0.0),
-        "share_high": min(fraction + Z95 * error, 1.0),
+        "share": share.value,
+        "share_low": max(share.value - Z95 * share.error, 0.0),
+        "share_high": min(share.value + Z95 * share.error, 1.0),
         "move": row.move,
         "move_low": _value(row.inserted, "low"),
         "move_high": _value(row.inserted, "high"),
@@ -388,29 +387,48 @@ def _record(
     }
 
 
-def _totals(rows: Sequence[Row], rest: Rest) -> list[tuple[float, float]]:
-    """Of each row, its fraction of the total of all effects, and the error of that."""
-    totals = []
-    errors = []
-    for row in rows:
-        counts = row.removed is not None and row.kind != "order"
-        total = row.n_read * _value(row.removed, "mean") if counts else 0.0
-        half = (_value(row.removed, "high") - _value(row.removed, "low")) / 2 if counts else 0.0
-        totals.append(total)
-        errors.append(row.n_read * half / Z95 if math.isfinite(half) else total)
+@dataclass(frozen=True)
+class _Estimate:
+    """A number with its standard error."""
+
+    value: float
+    error: float
+
+
+def _shares(rows: Sequence[Row], rest: Rest) -> list[_Estimate]:
+    """The fraction of all effects that each row accounts for; nan if there are no effects."""
+    totals = [_total(row) for row in rows]
     # forms change words, and would be counted twice
-    of_words = [i for i, row in enumerate(rows) if row.kind not in ("form", "order")]
-    total_of_words = sum(totals[i] for i in of_words) + rest.n_pairs * rest.mean
-    error_of_all = math.hypot(*(errors[i] for i in of_words), rest.n_pairs * rest.error)
-    if total_of_words <= 0:
-        return [(math.nan, math.nan)] * len(rows)
-    shares = []
-    for total, error in zip(totals, errors, strict=True):
-        fraction = total / total_of_words
-        error_of_others = math.sqrt(max(error_of_all**2 - error**2, 0.0))
-        spread = math.hypot((1 - fraction) * error, fraction * error_of_others) / total_of_words
-        shares.append((fraction, spread))
-    return shares
+    of_words = [
+        total for row, total in zip(rows, totals, strict=True) if row.kind not in ("form", "order")
+    ]
+    of_rest = _Estimate(rest.n_pairs * rest.mean, rest.n_pairs * rest.error)
+    of_all = _Estimate(
+        sum(total.value for total in of_words) + of_rest.value,
+        math.hypot(*(total.error for total in of_words), of_rest.error),
+    )
+    if of_all.value <= 0:
+        return [_Estimate(math.nan, math.nan)] * len(rows)
+    return [_fraction(total, of_all) for total in totals]
+
+
+def _total(row: Row) -> _Estimate:
+    """Inputs × mean effect of a row's removal; zero if it was not removed."""
+    if row.removed is None:
+        return _Estimate(0.0, 0.0)
+    total = row.n_read * _value(row.removed, "mean")
+    half = (_value(row.removed, "high") - _value(row.removed, "low")) / 2
+    if not math.isfinite(half):
+        return _Estimate(total, total)
+    return _Estimate(total, row.n_read * half / Z95)
+
+
+def _fraction(part: _Estimate, whole: _Estimate) -> _Estimate:
+    """A part of a sum as a fraction of it; errors of the parts are independent."""
+    fraction = part.value / whole.value
+    error_of_others = math.sqrt(max(whole.error**2 - part.error**2, 0.0))
+    error = math.hypot((1 - fraction) * part.error, fraction * error_of_others)
+    return _Estimate(fraction, error / whole.value)
 
 
 def _candidates(rows: Sequence[Row]) -> Candidates:

@@ -181,7 +181,7 @@ class Reader:
         (L+1, length). One forward pass of a model that gives attention.
         """
         logits = np.empty((len(batch), self.outputs.width))
-        attention: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(batch)
+        attention = [np.empty(0, np.float32)] * len(batch)
         with _memory(batch), torch.inference_mode(), attention_kind(self._model, "eager"):
             for at, part in self._runs(batch):
                 out = self._model(**self._inputs(part), output_attentions=True)
@@ -448,15 +448,16 @@ def align(seen: object, ids: torch.Tensor, share: torch.Tensor) -> Alignment | N
     """
     if not isinstance(seen, torch.Tensor) or seen.ndim != 2:
         return None
-    n_rows, width = ids.shape
     pad = torch.nn.functional.pad
+    width = ids.shape[1]
     n_added = seen.shape[1] - width
-    if seen.shape[0] == n_rows and n_added >= 0 and torch.equal(seen[:, :width], ids):
-        return Alignment(pad(share, (0, n_added), value=torch.nan), lambda x: x[:, :width])
-    if seen.shape == ids.shape and torch.equal(seen[:, 1:], ids[:, :-1]):
+    if n_added >= 0 and torch.equal(seen[:, :width], ids):
+        padded = pad(share, (0, n_added), value=torch.nan)
+        return Alignment(padded, lambda x: x[:, :width])
+    if torch.equal(seen[:, 1:], ids[:, :-1]):
         shifted = pad(share[:, :-1], (1, 0), value=torch.nan)
         return Alignment(shifted, lambda x: pad(x[:, 1:], (0, 1)))
-    if seen.shape == (width, n_rows) and torch.equal(seen.T, ids):
+    if torch.equal(seen.T, ids):
         return Alignment(share.T, lambda x: x.T)
     return None
 
