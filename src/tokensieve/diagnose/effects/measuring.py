@@ -6,8 +6,9 @@ document. It says which words are worth measuring (`tokensieve.diagnose.effects.
 
 Words are screened by integrated gradients if gradients reach the embeddings, else by removing each
 word from a bounded, seeded number of documents. Effects of gradients are checked: summed over a
-document they must follow what its text adds to the answer. They do not where the embedding of padding means nothing to
-the model, as a vector of zeros behind a layer norm does, and words are then removed.
+document they must follow what its text adds to the answer. They do not where the embedding of
+padding means nothing to the model, as a vector of zeros behind a layer norm does, and words are
+then removed.
 """
 
 from __future__ import annotations
