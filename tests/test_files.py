@@ -495,7 +495,7 @@ def test_no_reader_opens_what_has_no_end(
 ) -> None:
     """Those of results, of settings that name files, and of a cluster's pieces."""
     from tokensieve.auditing.compare import compare_audits
-    from tokensieve.auditing.masking import read_decisions
+    from tokensieve.auditing.decisions import read_decisions
     from tokensieve.checkpoint import load
     from tokensieve.model.source_pieces import cut_source
     from tokensieve.model.storage import read_model

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run
-from tokensieve.auditing.masking import mask_texts, read_decisions
+from tokensieve.auditing.decisions import read_decisions
+from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.removal import tokens_to_cut
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer

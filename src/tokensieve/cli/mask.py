@@ -132,7 +132,7 @@ def _plan(
     pairs: str | None,
     token_settings: TokenSettings,
 ) -> _Plan:
-    from tokensieve.auditing.masking import read_decisions
+    from tokensieve.auditing.decisions import read_decisions
     from tokensieve.model.storage import read_model
     from tokensieve.text.tokenizers import FieldTokenizer
 
@@ -140,7 +140,10 @@ def _plan(
     to_keep: list[str] = []
     mislabelled: dict[str, frozenset[int]] = {}
     if decisions is not None:
-        to_mask, to_keep, mislabelled = read_decisions(decisions)
+        decided = read_decisions(decisions)
+        to_mask = decided.to_mask
+        to_keep = decided.to_keep
+        mislabelled = decided.mislabelled
     tokenizer = token_settings.make_tokenizer()
     asked = [*(_as_token(name, tokenizer) for name in named), *to_mask]
     if audit is None:
@@ -285,11 +288,12 @@ def _mask_rows(
     cells = {column: list(text_cells(rows, column, role)) for column in columns}
     texts = {column: cell_texts(source, cells[column], column) for column in columns}
     is_pairs = plan.pair_columns is not None
-    masked, _, similar, warnings = mask_fields(texts, plan.tokens, plan.tokenizer, alike=is_pairs)
-    removed = [token for token, occurring in similar.items() if token and token == occurring]
+    masked = mask_fields(texts, plan.tokens, plan.tokenizer, alike=is_pairs)
+    warnings = masked.warnings
+    removed = [token for token, occurring in masked.similar.items() if token and token == occurring]
 
     changed_rows = set()
-    for column, shorter in masked.items():
+    for column, shorter in masked.texts.items():
         for cell, text in zip(cells[column], shorter, strict=True):
             if text is not None and text != cell.holder[cell.key]:
                 cell.holder[cell.key] = text
@@ -298,7 +302,7 @@ def _mask_rows(
     # an audit names tokens of all its texts; that this file lacks some matters only if it lacks all
     absent = {
         token: occurring
-        for token, occurring in similar.items()
+        for token, occurring in masked.similar.items()
         if token not in removed and (token in plan.asked or not removed)
     }
     if absent:
