@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from tokensieve.progress import Helper
-from tokensieve.task.baseline import BaselineData, _accuracies
+from tokensieve.task.baseline import BaselineData, _correct
 
 
 @pytest.mark.parametrize(("classes", "weighted"), [(2, False), (2, True), (3, False)])
@@ -30,7 +30,7 @@ def test_predicts_as_scikit_learn_does(classes: int, weighted: bool) -> None:
     assert len(set(expected)) > 1  # strengths differ, so that equal accuracies mean something
     nothing = np.zeros(300, dtype=bool)
     data = BaselineData(train, test, labels + 5, weights, truth + 5, nothing, strengths, False)
-    assert _accuracies(data, strengths) == expected
+    assert [correct.mean() for correct in _correct(data, strengths)] == expected
 
 
 def test_prefers_as_scikit_learn_does() -> None:
@@ -47,7 +47,7 @@ def test_prefers_as_scikit_learn_does() -> None:
     expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
     nothing = np.zeros(300, dtype=np.int64)
     data = BaselineData(train, test, nothing, np.ones(300), nothing, nothing > 0, [1.0], True)
-    assert _accuracies(data, [1.0]) == [expected]
+    assert _correct(data, [1.0])[0].mean() == expected
 
 
 def test_a_helper_started_early_answers_once_and_ends_with_us(

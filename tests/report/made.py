@@ -151,7 +151,7 @@ def make_audit(
             concerned=PairedDifference.of_counts(60, 55, 30, 5),
         ),
         neutral=dict.fromkeys(classes, 0.0),
-        baseline_accuracy=0.8075,
+        baseline=PairedDifference.of_counts(400, 323, 12, 14),
         seconds={"reading": 0.5, "total": 2.25},
     )
     return changed(

@@ -272,7 +272,7 @@ def test_numbers_that_are_missing_do_not_break_the_page() -> None:
         .otherwise("posterior_difference"),
         q_value=pl.lit(float("nan")),
     )
-    page = VisiblePage(render(changed(audit, tokens=holes, baseline_accuracy=None)))
+    page = VisiblePage(render(changed(audit, tokens=holes, baseline=None)))
     assert not page.open
     assert "nan" not in page.text.lower()
 

@@ -61,6 +61,18 @@ def row_features(
     counted = count_corpus(
         corpus, tokenizer=tokenizer, ngrams=longest, min_documents=1, formatting=True
     )
+    return counted_features(counted, tokens, with_length)
+
+
+def counted_features(
+    counted: CountedCorpus, tokens: Sequence[str], with_length: bool
+) -> RowFeatures:
+    """The chosen features of the rows of a corpus whose tokens are counted.
+
+    Raises:
+        InputError: a token occurs in no document.
+    """
+    corpus = counted.corpus
     names = [str(token) for token in counted.counts.tokens]
     places = {name: place for place, name in enumerate(names)}
     missing = [token for token in tokens if token not in places]

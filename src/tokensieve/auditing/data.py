@@ -11,6 +11,7 @@ import polars as pl
 
 from tokensieve import __version__
 from tokensieve.auditing.artefacts.controls import Controls
+from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.examples import RankedPredictions, rank_predictions, sample_passages
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.limits import kinds_over, tokens_over
@@ -19,6 +20,7 @@ from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Share
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.report.blocks import Passage
 from tokensieve.task.agreement import FLOOR, Quadrant
 from tokensieve.task.refitted import RefitComparison
@@ -64,10 +66,11 @@ class AuditData:
         attention_share: quadrant → (fraction of all attention, fraction of uniform attention) of
             its types, means over training documents; both sum to one.
         findings: what to act on, most serious first.
-        baseline_accuracy: test accuracy of TF-IDF + logistic regression on the same token counts;
-            None without the baseline.
+        baseline: test accuracy of TF-IDF + logistic regression on the same token counts (`before`)
+            beside the model's, item by item; None without the baseline.
         without_shortcuts: accuracy with and without the shortcut tokens; None if there are none.
         controls: what the search for artefacts finds where the truth is known; None for pairs.
+        balance_plan: which shortcuts weights can balance, as `mask` cannot cut them.
         few_words: what the most informative words alone predict; None for pairs.
         label_issues: training documents that may have the wrong label (row, label, looks_like,
             margin, against).
@@ -88,8 +91,9 @@ class AuditData:
     neutral: dict[str, float]
     attention_share: dict[str, tuple[float, float]]
     findings: tuple[Finding, ...] = ()
-    baseline_accuracy: float | None = None
+    baseline: PairedDifference | None = None
     without_shortcuts: RefitComparison | None = None
+    balance_plan: BalancePlan = field(default_factory=BalancePlan)
     few_words: FewWords | None = None
     controls: Controls | None = None
     label_issues: pl.DataFrame = field(default_factory=pl.DataFrame)
@@ -161,6 +165,11 @@ class AuditData:
     def test_accuracy(self) -> float:
         """`accuracy` as a number."""
         return float(self.learned.summary["test_accuracy"])
+
+    @property
+    def baseline_accuracy(self) -> float | None:
+        """Test accuracy of TF-IDF + logistic regression; None without the baseline."""
+        return None if self.baseline is None else self.baseline.before
 
     @property
     def majority_accuracy(self) -> float:

@@ -1,4 +1,4 @@
-"""Commands to paste after an audit: remove the shortcuts, audit the copy in the same way, compare."""
+"""Commands to paste after an audit: remove or balance the shortcuts, audit the copy, compare."""
 
 from __future__ import annotations
 
@@ -7,32 +7,49 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.escape import HIDDEN, printable, public_address
+from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
 
 MAX_NAMED_TOKENS = 8  # in a command; a longer one is hard to read, and `--audit` names them all
 TOKEN_OPTIONS = frozenset(field.name for field in fields(TokenSettings))
-# how a file is written; the masked copy is UTF-8 with commas, or JSON lines
+# how a file is written; a copy is UTF-8 with commas, or JSON lines
 FILE_OPTIONS = frozenset({"encoding", "separator", "header"})
 # what the copy needs no more, or what the command names itself
 NOT_FOR_COPY = FILE_OPTIONS | {"limits", "text", "pairs", "budget", "test", "split"}
+# `balance` reads labels as well, but no test documents, and writes the weights
+BALANCE_OPTIONS = (
+    (frozenset(field.name for field in fields(ReadSettings)) | TOKEN_OPTIONS)
+    - NOT_FOR_COPY
+    - {"sample_weight", "stream", "environments"}
+)
 
 
 @dataclass(frozen=True)
 class NextCommands:
-    """Commands that show what a model learns without some tokens, in order.
+    """Commands that show what a model learns without the shortcuts, in order.
 
     Attributes:
         masks: write copies without the tokens: of the source, and of the test file if there is one.
-        audit_again: audits the copies as the source was; "" if no command can.
+        balance: writes a copy of the source, or of its masked copy, with weights; "" without any.
+        audit_again: audits the copy as the source was; "" if no command can.
         compare: compares the two audits; "" if there is no second one.
     """
 
-    masks: tuple[str, ...]
+    masks: tuple[str, ...] = ()
+    balance: str = ""
     audit_again: str = ""
     compare: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The commands there are."""
+        return [
+            line for line in (*self.masks, self.balance, self.audit_again, self.compare) if line
+        ]
 
 
 def shortcut_tokens(shortcuts: Sequence[Finding]) -> list[str]:
@@ -42,43 +59,121 @@ def shortcut_tokens(shortcuts: Sequence[Finding]) -> list[str]:
 
 def mask_command_over_budget(audit: AuditData, out: Path) -> str:
     """The command that copies the source without the tokens that exceed --fail-on."""
-    return _command("mask", *_sources(audit), "--audit", out, "--out", _copy_names(audit).train)
+    return _command("mask", *_sources(audit), "--audit", out, "--out", _copy_names(audit).masked)
 
 
-def next_commands(audit: AuditData, tokens: Sequence[str]) -> NextCommands:
-    """How to remove tokens from the source, read and split as it was, and to audit the copy."""
-    settings = audit.settings
-    text_options = audit.learned.task.text_options(
-        audit.learned.train.corpus, audit.invocation is not None
-    )
-    reading = _written_options(audit, FILE_OPTIONS | TOKEN_OPTIONS | {"role"})
+def next_commands(
+    audit: AuditData, tokens: Sequence[str], plan: BalancePlan | None = None
+) -> NextCommands:
+    """How to repair the source, read and split as it was, and to audit the copy.
+
+    Args:
+        audit: what found the shortcuts.
+        tokens: what to cut from the texts; may be empty.
+        plan: what to balance with weights; None for nothing.
+    """
+    is_balanced = plan is not None and not plan.is_empty and _can_balance(audit)
+    masks = _mask_commands(audit, tokens) if tokens else ()
+    balance = ""
+    if plan is not None and is_balanced:
+        balance = _balance_command(audit, plan, after_mask=bool(masks))
+    is_weighted = is_balanced and audit.learned.task.classifies  # --weight is for labels
+    if not masks and not is_weighted:
+        return NextCommands(balance=balance)
+    if not _can_audit_again(audit, is_masked=bool(masks)):
+        return NextCommands(masks=masks, balance=balance)
+
     copies = _copy_names(audit)
-    removal = [*text_options, *reading, *_token_options(audit, tokens)]
-    masks = [_command("mask", *_sources(audit), *removal, "--out", copies.train)]
-    if isinstance(settings.test, str):
-        masks.append(_command("mask", _as_path(settings.test), *removal, "--out", copies.test))
+    assert audit.invocation is not None
+    out = _as_path(audit.invocation.out)
+    again = f"{out}-balanced" if is_weighted else f"{out}-masked"
+    names = {field.name for field in fields(audit.settings)} - NOT_FOR_COPY
+    options = [
+        *_text_options(audit),
+        *_written_options(audit, names),
+        *_split_options(audit, copies, is_masked=bool(masks)),
+    ]
+    if is_weighted:
+        options += ["--weight", "weight"]
+    copy = copies.balanced if is_weighted else copies.masked
+    return NextCommands(
+        masks=masks,
+        balance=balance,
+        audit_again=_command("audit", copy, *options, "--out", again),
+        compare=_command(
+            "compare", out, again, *_judging_options(audit), "--out", f"{again}-compare"
+        ),
+    )
 
+
+def _mask_commands(audit: AuditData, tokens: Sequence[str]) -> tuple[str, ...]:
+    """Copies the source without the tokens, and the test file if there is one."""
+    copies = _copy_names(audit)
+    reading = _written_options(audit, FILE_OPTIONS | TOKEN_OPTIONS | {"role"})
+    options = [*_text_options(audit), *reading, *_token_options(audit, tokens)]
+    masks = [_command("mask", *_sources(audit), *options, "--out", copies.masked)]
+    if isinstance(audit.settings.test, str):
+        test = _as_path(audit.settings.test)
+        masks.append(_command("mask", test, *options, "--out", copies.masked_test))
+    return tuple(masks)
+
+
+def _balance_command(audit: AuditData, plan: BalancePlan, after_mask: bool) -> str:
+    """Weights the source, or its masked copy if there is one."""
+    copies = _copy_names(audit)
+    sources = [copies.masked] if after_mask else _sources(audit)
+    names = BALANCE_OPTIONS if after_mask else BALANCE_OPTIONS | FILE_OPTIONS
+    options = [*_text_options(audit), *_written_options(audit, names)]
+    if audit.settings.split is not None:
+        options += ["--split", audit.settings.split]
+    elif after_mask and audit.test_given and audit.settings.test is None:
+        options += ["--split", "split"]
+    options += [word for token in plan.tokens for word in ("--token", token)]
+    if plan.with_length:
+        options.append("--length")
+    return _command("balance", *sources, *options, "--out", copies.balanced)
+
+
+def _can_balance(audit: AuditData) -> bool:
+    """Whether `balance` can read the source as the audit did: it writes weights of its own."""
+    settings = audit.settings
+    return settings.sample_weight is None and settings.having is None and settings.role is None
+
+
+def _can_audit_again(audit: AuditData, is_masked: bool) -> bool:
+    """Whether one command can audit the copy as the source was audited."""
+    settings = audit.settings
     is_from_python = settings.test is not None and not isinstance(settings.test, str)
     is_from_python |= not isinstance(settings.sample_weight, str | None)
     if audit.invocation is None or is_from_python or settings.having is not None:
-        return NextCommands(tuple(masks))
-    names = {field.name for field in fields(settings)} - NOT_FOR_COPY
-    options = [*text_options, *_written_options(audit, names), *_split_options(audit, copies)]
-    out = _as_path(audit.invocation.out)
-    again = f"{out}-masked"
-    return NextCommands(
-        masks=tuple(masks),
-        audit_again=_command("audit", copies.train, *options, "--out", again),
-        compare=_command("compare", out, again),
-    )
+        return False
+    # the test file is read as it is, with options that do not fit the copy
+    is_read_otherwise = bool(_written_options(audit, FILE_OPTIONS))
+    return is_masked or settings.test is None or not is_read_otherwise
+
+
+def _judging_options(audit: AuditData) -> list[str]:
+    """Documents that no model learned from, if one of the shortcuts misleads for a class there."""
+    is_for_labels = audit.learned.task.classifies
+    has_mark = any(finding.tokens and finding.label for finding in audit.shortcuts)
+    if is_for_labels and has_mark and isinstance(audit.settings.test, str):
+        return ["--on", _as_path(audit.settings.test)]
+    return []
+
+
+def _text_options(audit: AuditData) -> list[str]:
+    """The columns of the texts."""
+    task = audit.learned.task
+    return task.text_options(audit.learned.train.corpus, audit.invocation is not None)
 
 
 @dataclass(frozen=True)
 class _CopyNames:
-    """Files for the masked copies of the source and of its test file."""
+    """Files for the copies of the source and of its test file."""
 
-    train: str
-    test: str
+    masked: str
+    masked_test: str
+    balanced: str
 
 
 def _copy_names(audit: AuditData) -> _CopyNames:
@@ -86,17 +181,21 @@ def _copy_names(audit: AuditData) -> _CopyNames:
     nested = any("." in name for name in audit.learned.train.corpus.reading.columns)
     # chat messages and nested columns do not fit into CSV
     suffix = ".jsonl" if audit.settings.role is not None or nested else ".csv"
-    stem = "masked"
+    start = ""
     if audit.invocation is not None:
-        stem = f"{_as_path(audit.invocation.out).rstrip('/')}-masked"
-    return _CopyNames(train=f"{stem}{suffix}", test=f"{stem}-test{suffix}")
+        start = f"{_as_path(audit.invocation.out).rstrip('/')}-"
+    return _CopyNames(
+        masked=f"{start}masked{suffix}",
+        masked_test=f"{start}masked-test{suffix}",
+        balanced=f"{start}balanced{suffix}",
+    )
 
 
-def _split_options(audit: AuditData, copies: _CopyNames) -> list[str]:
+def _split_options(audit: AuditData, copies: _CopyNames, is_masked: bool) -> list[str]:
     """How the copy is split into training and test documents: as the source was."""
     settings = audit.settings
     if settings.test is not None:
-        return ["--test", copies.test]
+        return ["--test", copies.masked_test if is_masked else _as_path(settings.test)]
     if settings.split is not None:
         return ["--split", settings.split]
     if audit.test_given:  # the source has a test part; `mask` writes both into one file
@@ -105,7 +204,7 @@ def _split_options(audit: AuditData, copies: _CopyNames) -> list[str]:
 
 
 def _token_options(audit: AuditData, tokens: Sequence[str]) -> list[str]:
-    """Names the tokens one by one; many of them through the audit's folder, if it holds the same."""
+    """Names the tokens one by one; many of them by the folder of the audit, if it has the same."""
     holds_shortcuts = audit.invocation is not None and audit.over_budget.is_empty()
     if len(tokens) > MAX_NAMED_TOKENS and holds_shortcuts:
         assert audit.invocation is not None

@@ -11,12 +11,14 @@ import polars as pl
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.next_steps import (
+    NextCommands,
     mask_command_over_budget,
     next_commands,
     shortcut_tokens,
 )
 from tokensieve.auditing.phrases import change_clause, of_class, quoted
 from tokensieve.auditing.report_cards import as_sentence, findings_section
+from tokensieve.auditing.report_headline import headline_blocks
 from tokensieve.auditing.report_tokens import (
     PAGE,
     disagreements_section,
@@ -184,10 +186,10 @@ def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> lis
     """What was read, how well it is predicted, and what to do next."""
     token_types = plural(audit.token_types, "token type")
     lead = f"{sections.lead}, {token_types} (distinct words and formatting)."
-    marked = audit.findings[0].tokens if audit.findings else ()
     blocks: list[Block] = [
         Text(lead, style="lead"),
-        token_map(audit, first_class(audit), "value", "alarm", marked),
+        *headline_blocks(audit),
+        *_map_of_headline(audit),
         Facts(_accuracy_facts(audit, sections)),
     ]
     no_shortcut = _no_shortcut(audit)
@@ -202,13 +204,23 @@ def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> lis
     return blocks + _next_steps(audit, sections.where_masked)
 
 
+def _map_of_headline(audit: AuditData) -> list[Block]:
+    """The map of the first finding's class; none of one class of many that no finding names."""
+    marked = audit.findings[0].tokens if audit.findings else ()
+    if len(audit.classes) > 2 and not marked:
+        return []
+    return [token_map(audit, first_class(audit), "value", "alarm", marked)]
+
+
 def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[tuple[str, str, str], ...]:
     """The model's accuracy and those that it is compared with."""
     accuracy = audit.accuracy
     interval = f"95% CI {percent(accuracy.low)} to {percent(accuracy.high)}"
     facts = [("Test accuracy", percent(accuracy.value), interval)]
-    if audit.baseline_accuracy is not None:
-        facts.append(("TF-IDF + logistic regression", percent(audit.baseline_accuracy), ""))
+    if audit.baseline is not None:
+        against_model = f"the model: {change_clause(audit.baseline)}"
+        value = percent(audit.baseline.before)
+        facts.append(("TF-IDF + logistic regression", value, against_model))
     facts += [(one.name, percent(one.value), "") for one in sections.references]
     return tuple(facts)
 
@@ -278,14 +290,17 @@ def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
     shortcuts = [
         finding for finding in audit.shortcuts if not first_is_by_hand or finding.level != "low"
     ]
-    tokens = shortcut_tokens(shortcuts)
-    if not tokens:
+    if where_masked and first_is_by_hand:  # of pairs: cutting words mends no length, no formatting
+        blocks.append(Text("Next, read “What is rewarded” below.", only=PAGE))
+        shortcuts = []
+    commands = next_commands(audit, shortcut_tokens(shortcuts), audit.balance_plan)
+    if not commands.lines:
+        if where_masked and first_is_by_hand:
+            return blocks
         when = "Finally" if first_is_by_hand and others else "Next"
         text = f"{when}, go through the strongest predictors with someone who knows the data."
         return [*blocks, Text(text, only=PAGE)]
-    if where_masked and first_is_by_hand:  # of pairs: cutting words mends no length, no formatting
-        return [*blocks, Text("Next, read “What is rewarded” below.", only=PAGE)]
-    return blocks + _removal_commands(audit, shortcuts, where_masked, first_is_by_hand)
+    return blocks + _repair_commands(audit, shortcuts, commands, where_masked)
 
 
 def _titles_before_commands(audit: AuditData) -> list[str]:
@@ -298,25 +313,48 @@ def _titles_before_commands(audit: AuditData) -> list[str]:
     return list(dict.fromkeys(titles))
 
 
-def _removal_commands(
-    audit: AuditData, shortcuts: Sequence[Finding], where_masked: str, is_second: bool
+def _repair_commands(
+    audit: AuditData, shortcuts: Sequence[Finding], commands: NextCommands, where_masked: str
 ) -> list[Block]:
-    """The commands that remove the shortcuts and show what is left."""
-    tokens = shortcut_tokens(shortcuts)
-    commands = next_commands(audit, tokens)
-    start = "Also remove" if is_second else "Remove"
-    end = ":" if commands.audit_again else ", then audit again:"
-    purpose = f"{start} {_removed(shortcuts, tokens)}{where_masked}{end}"
-    blocks: list[Block] = [Command(commands.masks[0], purpose)]
-    blocks += [Command(mask, "And from the test documents:") for mask in commands.masks[1:]]
+    """The commands that remove or balance the shortcuts and show what is left."""
+    blocks: list[Block] = []
+    if commands.masks:
+        start = "Remove" if audit.findings[0].maskable else "Also remove"
+        removed = _removed(shortcuts, shortcut_tokens(shortcuts))
+        end = ":" if commands.audit_again else ", then audit again:"
+        blocks.append(Command(commands.masks[0], f"{start} {removed}{where_masked}{end}"))
+        blocks += [Command(mask, "And from the test documents:") for mask in commands.masks[1:]]
+    if commands.balance:
+        purpose = _balance_purpose(audit, is_first=not commands.masks)
+        blocks.append(Command(commands.balance, purpose))
     if commands.audit_again:
         then = (
             "Then audit the copy (the accuracy can differ slightly from the one given here, "
             "because the model is trained again):"
         )
         blocks.append(Command(commands.audit_again, then))
-        blocks.append(Command(commands.compare, "Finally, compare the two audits:"))
+        compare = "Finally, compare the two audits:"
+        if " --on " in commands.compare:
+            compare = "Finally, compare the two audits, also where the shortcuts mislead:"
+        blocks.append(Command(commands.compare, compare))
     return blocks
+
+
+def _balance_purpose(audit: AuditData, is_first: bool) -> str:
+    """What the weights of `balance` do, as the introduction to the command."""
+    start = "Weight" if is_first else "Then weight"
+    plan = audit.balance_plan
+    features = ["length"] if plan.with_length else []
+    features += [quoted([token]) for token in plan.tokens]
+    named = features[0]
+    if len(features) > 1:
+        named = f"{', '.join(features[:-1])} and {features[-1]}"
+    if audit.learned.task.classifies:
+        return f"{start} the documents so that {named} no longer {verb(len(features), 'tell')} the class:"
+    return (
+        f"{start} the pairs so that {named} {verb(len(features), 'win')} half of those in which the "
+        "answers differ; train with the column “weight”:"
+    )
 
 
 def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:

@@ -130,7 +130,7 @@ def _card(audit: AuditData, finding: Finding, place: int, only: tuple[Medium, ..
         )
         blocks.append(Text(f"{meanings}.", style="note", only=PAGE))
     if finding.examples:
-        blocks.append(Passages("", tuple(_example_passages(finding)), only=PAGE))
+        blocks.append(Passages("", tuple(example_passages(finding)), only=PAGE))
     # what to do about the first finding is on the first screen, unless a command there is about it
     if place > 0 or finding.mask:
         blocks.append(Text(finding.action, only=PAGE))
@@ -156,7 +156,7 @@ def _headline_blocks(finding: Finding, headline: str) -> list[Block]:
     return [Text(sentence)]
 
 
-def _example_passages(finding: Finding) -> list[Passage]:
+def example_passages(finding: Finding) -> list[Passage]:
     """Places in the texts; of a leak, each test document with its training document."""
     n_examples = MAX_EXAMPLES.get(finding.kind, DEFAULT_MAX_EXAMPLES)
     is_label_issue = finding.kind == "labels"
@@ -196,10 +196,9 @@ def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
     if len(finding.mask) > MAX_NAMED_TOKENS and not can_name_folder:
         return []
     commands = next_commands(audit, finding.mask)
-    lines = list(commands.masks)
-    if is_for_pairs:  # their first screen prints no commands where length or formatting comes first
-        lines += [commands.audit_again, commands.compare]
-    return [Command(line, only=PAGE) for line in lines if line]
+    # the first screen of pairs prints no such commands where length or formatting comes first
+    lines = commands.lines if is_for_pairs else commands.masks
+    return [Command(line, only=PAGE) for line in lines]
 
 
 def as_sentence(clause: str) -> str:

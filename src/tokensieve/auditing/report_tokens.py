@@ -1,5 +1,4 @@
-"""The parts of an audit's report about tokens: strongest predictors, disagreements, maps and
-pictures."""
+"""The parts of an audit's report about tokens: predictors, disagreements, maps and pictures."""
 
 from __future__ import annotations
 
@@ -176,8 +175,7 @@ def _effect_and_posterior_of_pairs(audit: AuditData) -> str:
 
 
 def pictures(audit: AuditData) -> list[Block]:
-    """For the largest classes (the second of two): maps of values and of scores, strongest
-    tokens."""
+    """Maps of values and scores, and the strongest tokens, of the largest classes."""
     has_two = len(audit.classes) == 2
     labels = audit.classes[1:] if has_two else largest_classes(audit, MAX_CLASSES_PICTURED)
     blocks: list[Block] = []
@@ -185,11 +183,11 @@ def pictures(audit: AuditData) -> list[Block]:
         suffix = "" if has_two else f"-class-{audit.classes.index(label) + 1}"
         blocks.append(token_map(audit, label, "value", f"value{suffix}"))
         blocks.append(token_map(audit, label, "score", f"score{suffix}"))
-        blocks.append(_strongest_picture(audit, label, f"top{suffix}"))
+        blocks.append(strongest_picture(audit, label, f"top{suffix}"))
     return blocks
 
 
-def _strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
+def strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
     """The strongest predictors of a class; of two classes those of both."""
     columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
     strongest = audit.top(label, 15).select(columns)

@@ -59,7 +59,7 @@ class Audit(AuditData):
 
     own_files = (  # of an earlier audit; others in the folder are the user's
         r"card\.md|(over-budget|label-issues|environments|pairs|test-results)\.csv|"
-        r"pictures/((value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
+        r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
     )
 
     def __repr__(self) -> str:
@@ -130,6 +130,8 @@ class Audit(AuditData):
                 "all": self.without_shortcuts.difference.to_dict(),
                 "containing": self.without_shortcuts.concerned.to_dict(),
             }
+        if self.baseline is not None:
+            summary["baseline"] = self.baseline.to_dict()
         if self.controls is not None:
             summary["controls"] = self.controls.to_dict()
         if self.few_words is not None and self.few_words.comparison is not None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Floats
+from tokensieve.auditing.balance_plan import BalancePlan, balance_plan
 from tokensieve.auditing.checking import find_all
 from tokensieve.auditing.checks.alone import few_words
 from tokensieve.auditing.checks.label_issues import label_issues
@@ -33,7 +35,7 @@ from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.task.agreement import DIGITS, QUADRANTS, token_table
-from tokensieve.task.refitted import RefitComparison, compare_refit
+from tokensieve.task.refitted import RefitComparison, compare_outcomes, compare_refit
 from tokensieve.task.tasks import CorpusModel, Task, train_corpus
 from tokensieve.text.vocabulary import CountedCorpus
 
@@ -43,13 +45,14 @@ class _Run:
     """An audit under way.
 
     Attributes:
-        baseline: the accuracy of TF-IDF + logistic regression, once it is known; None without it.
+        baseline: what TF-IDF + logistic regression predict correctly, once it is known; None without
+            it.
     """
 
     settings: Settings
     progress: Progress
     clock: Clock
-    baseline: Future[float | None] | None = field(default=None)
+    baseline: Future[Floats] | None = field(default=None)
 
     def start_baseline(self, task: Task, train: CountedCorpus, test: CountedCorpus) -> None:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
@@ -149,6 +152,9 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     curve = _start_curve(context)
     findings = [with_removal(one, learned.train) for one in find_all(context, all_checks())]
     run.clock.lap("findings")
+    plan = BalancePlan()
+    if not task.known_totals:
+        plan = balance_plan(learned.train, [one for one in findings if one.kind == "shortcut"])
     controls = artefact_controls(context) if task.classifies else None
     run.clock.lap("controls")
     run.progress("learning curve", 0.0)
@@ -164,10 +170,11 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     curve_table = pl.DataFrame() if curve is None else curve.result()
     run.clock.lap("learning curve")
 
-    baseline_accuracy = None
+    baseline = None
     if run.baseline is not None:
         run.progress("TF-IDF + logistic regression, for comparison", 0.0)
-        baseline_accuracy = run.baseline.result()
+        right = task.correct(learned.f, learned.test.counts)
+        baseline = compare_outcomes(task, learned.test, run.baseline.result(), right)
         run.clock.lap("baseline")
     return Audit(
         learned=learned,
@@ -176,9 +183,10 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
         neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=agreement.attention_share,
         findings=tuple(findings),
-        baseline_accuracy=baseline_accuracy,
+        baseline=baseline,
         without_shortcuts=without_shortcuts,
         few_words=words,
+        balance_plan=plan,
         controls=controls,
         label_issues=issues,
         labels_not_judged=not_judged,

@@ -85,10 +85,14 @@ def _accuracy_warnings(audit: AuditData) -> list[str]:
             "alone may not predict these labels, or there are too few documents. Draw no "
             "conclusion from single tokens yet."
         )
-    if audit.baseline_accuracy is not None and audit.accuracy.high < audit.baseline_accuracy:
-        points = plain(100 * (audit.baseline_accuracy - audit.test_accuracy), 1)
+    baseline = audit.baseline
+    if baseline is not None and baseline.is_significant and baseline.change < 0:
+        points = plain(-100 * baseline.change, 1)
+        low = plain(-100 * baseline.high, 1)
+        high = plain(-100 * baseline.low, 1)
         warnings.append(
-            f"TF-IDF with logistic regression is {points} points more accurate; try longer n-grams."
+            f"TF-IDF with logistic regression is {points} points more accurate on the same test "
+            f"documents (95% CI {low} to {high}); try longer n-grams."
         )
     return warnings
 

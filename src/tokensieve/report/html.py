@@ -160,13 +160,13 @@ def _context(report: Report, drawings: Drawings) -> dict[str, Any]:
     n_first = _first_screen_size(report)
     first = blocks_for(report.blocks[:n_first], "html")
     leads = [block for block in first if isinstance(block, blocks.Text) and block.style == "lead"]
-    pictures = [block for block in first if isinstance(block, Picture)]
+    left = [block for block in first if isinstance(block, Picture | blocks.Passages)]
     return {
         "report": report,
         "version": __version__,
         "above": leads,
-        "hero_pictures": pictures,
-        "beside": [block for block in first if block not in leads and block not in pictures],
+        "hero": left,
+        "beside": [block for block in first if block not in leads and block not in left],
         "rest": report.blocks[n_first:],
         "anchors": anchors,
         "links": _links(report, anchors),

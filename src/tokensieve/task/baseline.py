@@ -1,4 +1,4 @@
-"""Test accuracy of TF-IDF and logistic regression: the baseline that everybody knows.
+"""What TF-IDF and logistic regression predict correctly: the baseline that everybody knows.
 
 The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
 `LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing
@@ -45,8 +45,11 @@ class BaselineData:
     are_pairs: bool
 
 
-def baseline_accuracy(data: BaselineData) -> float:
-    """The test accuracy, with the strength that is most accurate on held-out documents."""
+def baseline_correct(data: BaselineData) -> Floats:
+    """1 for each test item that it predicts correctly, ½ for a tie, else 0, shape (items,).
+
+    The strength is the one that is most accurate on held-out documents.
+    """
     is_in = ~data.is_held_out
     strength = data.strengths[1]
     if len(np.unique(data.labels[is_in])) == len(np.unique(data.labels)):
@@ -58,12 +61,13 @@ def baseline_accuracy(data: BaselineData) -> float:
             weights=data.weights[is_in],
             truth=data.labels[data.is_held_out],
         )
-        strength = data.strengths[int(np.argmax(_accuracies(choosing, data.strengths)))]
-    return _accuracies(data, [strength])[0]
+        accuracies = [correct.mean() for correct in _correct(choosing, data.strengths)]
+        strength = data.strengths[int(np.argmax(accuracies))]
+    return _correct(data, [strength])[0]
 
 
-def _accuracies(data: BaselineData, strengths: Sequence[float]) -> list[float]:
-    """Accuracy on the test documents with each strength."""
+def _correct(data: BaselineData, strengths: Sequence[float]) -> list[Floats]:
+    """What is predicted correctly with each strength, shape (items,) each."""
     document_frequency = np.bincount(data.train.indices, minlength=data.train.shape[1]) + 1.0
     idf = 1 + np.log((data.train.shape[0] + 1) / document_frequency)
     train = _tf_idf(data.train, idf)
@@ -76,16 +80,17 @@ def _accuracies(data: BaselineData, strengths: Sequence[float]) -> list[float]:
     else:
         regression = LogisticRegression(_with_ones(train), data.labels, data.weights, True)
 
-    accuracies = []
+    outcomes = []
     for strength in strengths:
         coefficients = regression.fit(strength)
         if data.are_pairs:
             margin = test @ coefficients[:, 0]
-            is_correct = margin[::2] > margin[1::2]
+            preferred = margin[::2] - margin[1::2]
+            outcomes.append((preferred > 0) + 0.5 * (preferred == 0))
         else:
-            is_correct = regression.predict(_with_ones(test), coefficients) == data.truth
-        accuracies.append(float(np.mean(is_correct)))
-    return accuracies
+            predicted = regression.predict(_with_ones(test), coefficients)
+            outcomes.append(np.asarray(predicted == data.truth, dtype=np.float64))
+    return outcomes
 
 
 def _tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:

@@ -71,6 +71,17 @@ def compare_refit(
     )
 
 
+def compare_outcomes(
+    task: Task, test: CountedCorpus, before: Floats, after: Floats
+) -> PairedDifference:
+    """Compares two models on all test items; `before` and `after` are as `Task.correct` says."""
+    if task.units(test.corpus) is None:
+        return PairedDifference.of(before, after)
+    everything = np.ones(len(before))
+    outcomes = _Outcomes(before=before, after=after, is_concerned=everything)
+    return _difference(task, test, outcomes, everything > 0)
+
+
 def _outcomes(
     part: CountedCorpus, task: Task, types: Ints, model: Model, refitted: Model
 ) -> _Outcomes:

@@ -37,7 +37,7 @@ from tokensieve.model.start import prior_of
 from tokensieve.progress import Clock, Progress, check_not_forked, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
-from tokensieve.task.baseline import BaselineData, baseline_accuracy
+from tokensieve.task.baseline import BaselineData, baseline_correct
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
@@ -218,8 +218,8 @@ class Task:
         groups."""
         return Share.over(right, self.units(corpus))
 
-    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float:
-        """Test accuracy of the usual baseline: TF-IDF (sublinear) and logistic regression.
+    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> Floats:
+        """What TF-IDF (sublinear) and logistic regression predict correctly, as `correct` says it.
 
         It has the same words. C is chosen on held-out items. For pairs it is fitted to the
         differences, each pair in both orders, without an intercept.
@@ -227,7 +227,7 @@ class Task:
         weights = train.counts.weights
         if weights is None:
             weights = np.ones(train.counts.n_documents)
-        return baseline_accuracy(
+        return baseline_correct(
             BaselineData(
                 train=train.word_counts.matrix,
                 test=test.word_counts.matrix,
@@ -260,13 +260,6 @@ class Preferences(Task):
     def share(self, right: Floats, corpus: Corpus) -> Share:
         assert corpus.pairs is not None
         return Share.over(*corpus.pairs.without_mirrored_ties(right))
-
-    def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> float:
-        accuracy = super().baseline(train, test, seed)
-        n_pairs = len(test.corpus.rows) // 2
-        n_ties = int(test.corpus.tied.sum()) // 4
-        # a tie is there twice, once right and once wrong, and counts once
-        return (accuracy * n_pairs - n_ties / 2) / (n_pairs - n_ties)
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
         m = model.margins(matrix)

@@ -13,6 +13,7 @@ from tokensieve.evidence.importance import Category
 from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures.frame import (
     BLUE,
+    BROWN,
     GREY,
     INK,
     MUTED,
@@ -42,9 +43,19 @@ from tokensieve.report.pictures.tokens import (
 )
 from tokensieve.task.agreement import Quadrant
 
-RING: Specification = {"size": 150, "strokeWidth": 2.2, "color": INK, "filled": False}
+RING: Specification = {"size": 150, "strokeWidth": 2.2, "filled": False}
+RING_NAME = "named in the first finding"
 UNCHANGED = "no significant change"
 PREDICTIVE = (Quadrant.BOTH.value, Quadrant.DATA.value)
+LONGEST_LEGEND_NAME = 11  # letters of a class: three entries of the legend stand side by side
+LONGEST_AXIS_NAME = 26  # letters: two of them fit on a line below the picture
+LETTERS_OF_WIDTH = 60  # of an axis title, 420 pixels
+LETTERS_OF_HEIGHT = 46  # 330 pixels
+BAR_HEIGHT = 20  # pixels
+BAR_STEP = 52  # pixels from a bar to the next one, with its heading between
+MIN_NAMED_SHARE = 0.14  # of a bar: a narrower part has no room for its percentage
+LONGEST_ROW_NAME = 40  # letters beside a dot at the end of the axis: half of the picture
+ROW_STEP = 24  # pixels from a row of dots to the next one
 MIN_LINES = 16  # names of fewer lines need no more room than this many have
 
 
@@ -62,12 +73,14 @@ def token_map(picture: Picture) -> Specification:
     points = _points_shown(finite, column, data["limit"], data["seed"])
     bins = bins_of(finite, "posterior_difference", column)
     marked = finite.filter(pl.col("token").is_in(list(data.get("marked", ()))))
-    words = {name: Category(name).of(short_name(data["label"], 11)) for name in CATEGORIES}
+    words = {name: _category_name(name, data["label"]) for name in CATEGORIES}
     circles = circle_rows(_rounded(points, column), words)
     datasets = {
         "bins": bins.to_dicts(),
         "neutral": [{"x": data["neutral"]}],
-        "marked": marked.select(x="posterior_difference", y=column).to_dicts(),
+        "marked": marked.select(
+            x="posterior_difference", y=column, ring=pl.lit(RING_NAME)
+        ).to_dicts(),
         "names": name_rows(points.with_columns(effect="interest"), column, bins, marked),
         "points": circles.to_dicts(),
     }
@@ -82,13 +95,34 @@ def token_map(picture: Picture) -> Specification:
         cloud,
         *_bin_layers(),
         NEUTRAL_LINE,
-        layer("marked", "point", RING, x="x", y="y"),
+        *_rings(marked),
         *point_names(),
     ]
     subtitle = []
     if points.height < data["tokens"].height:
         subtitle.append(f"{points.height:,} of {data['tokens'].height:,} token types shown")
     return finish(layers, datasets, picture.title, subtitle)
+
+
+def _category_name(name: str, label: str) -> str:
+    """A category with the name of the class, if a legend has room for it: "only in spam"."""
+    is_short = len(for_display(label, 400)) <= LONGEST_LEGEND_NAME
+    return Category(name).of(for_display(label, 400) if is_short else "the class")
+
+
+def _rings(marked: pl.DataFrame) -> list[Specification]:
+    """Open rings around the tokens that stand out, with their own entry in the legend."""
+    if marked.is_empty():
+        return []
+    legend = {"title": None, "orient": "bottom", "symbolFillColor": "transparent"}
+    legend |= {"symbolSize": 120, "symbolStrokeWidth": 2.2, "labelLimit": 300}
+    stroke = {
+        "field": "ring",
+        "type": "nominal",
+        "scale": {"domain": [RING_NAME], "range": [INK]},
+        "legend": legend,
+    }
+    return [layer("marked", "point", RING, x="x", y="y", stroke=stroke)]
 
 
 def _rounded(points: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -129,21 +163,28 @@ def _points_shown(finite: pl.DataFrame, column: str, limit: int, seed: int) -> p
     return pl.concat([strongest, sample])
 
 
-def _map_x_title(data: Mapping[str, Any]) -> str:
-    """Which side of the horizontal axis belongs to which class."""
-    label = short_name(data["label"], 14)
+def _map_x_title(data: Mapping[str, Any]) -> str | list[str]:
+    """Which side of the horizontal axis belongs to which class; long names take two lines."""
     others = [name for name in data["classes"] if name != data["label"]]
-    if len(others) == 1:
-        other = short_name(others[0], 14)
-        return f"← {other} · P({label}) − P({other}) · {label} →"
-    # names of many classes are long, and the arrow to the left says which side is whose
-    return f"← other classes · P({label}) − P(others) →"
+    label = short_name(data["label"], LONGEST_AXIS_NAME)
+    other = short_name(others[0], LONGEST_AXIS_NAME) if len(others) == 1 else "others"
+    left = other if len(others) == 1 else "other classes"
+    sides = [f"← {left}", f"{label} →"]
+    difference = f"P({label}) − P({other})"
+    one_line = f"{sides[0]} · {difference} · {sides[1]}"
+    if len(one_line) <= LETTERS_OF_WIDTH:
+        return one_line
+    return [difference, " · ".join(sides)]
 
 
-def _map_y_title(data: Mapping[str, Any]) -> str:
-    if data["of"] == "value":
-        return f"evidence for {short_name(data['label'], 22)} in the model ↑"
-    return "attention (score) ↑"
+def _map_y_title(data: Mapping[str, Any]) -> str | list[str]:
+    if data["of"] != "value":
+        return "attention (score) ↑"
+    label = short_name(data["label"], LONGEST_AXIS_NAME)
+    one_line = f"evidence for {label} in the model ↑"
+    if len(one_line) <= LETTERS_OF_HEIGHT:
+        return one_line
+    return [f"evidence for {label}", "in the model ↑"]
 
 
 def _bin_layers() -> list[Specification]:
@@ -198,7 +239,7 @@ def _interval_rows(tokens: pl.DataFrame, sign: int) -> list[Specification]:
     """A row per token; sign −1 shows them as the mirror class sees them, weakest first."""
     return [
         {
-            "text": for_display(token["token"], 24),
+            "text": for_display(token["token"], LONGEST_ROW_NAME),
             "x": sign * token["posterior_difference"],
             "inner": sign * token["posterior_low"],
             "outer": sign * token["posterior_high"],
@@ -206,6 +247,97 @@ def _interval_rows(tokens: pl.DataFrame, sign: int) -> list[Specification]:
         }
         for token in tokens[::sign].iter_rows(named=True)
     ]
+
+
+def evidence(picture: Picture) -> Specification:
+    """Documents with a mark and without it, as bars of their classes.
+
+    Data: shares (heading, which names the documents of a bar; class; share of the bar), from top to
+    bottom and from left to right.
+    """
+    placed = _placed(picture.data["shares"])
+    middle = (pl.col("start") + pl.col("end")) / 2
+    wide = placed.filter(pl.col("share") >= MIN_NAMED_SHARE)
+    headings = placed.select("rank", text="heading", x=pl.lit(0.0)).unique("rank").sort("rank")
+    datasets = {
+        "shares": placed.drop("heading").to_dicts(),
+        "percentages": wide.select("rank", x=middle, text=_percent(pl.col("share"))).to_dicts(),
+        "headings": headings.to_dicts(),
+    }
+    above = {"align": "left", "baseline": "bottom", "dy": -BAR_HEIGHT / 2 - 3, "fontSize": 13}
+    layers = [
+        _bar_layer(placed["class"].unique(maintain_order=True).to_list()),
+        *written("percentages", {"fontSize": 12, "fontWeight": "bold"}, x="x", y=RANK, text="text"),
+        *written("headings", above, x="x", y=RANK, text="text"),
+    ]
+    return finish(layers, datasets, picture.title, [], height=BAR_STEP * headings.height)
+
+
+def _bar_layer(classes: list[str]) -> Specification:
+    """Stacked bars, a colour for each class."""
+    axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1.0]}
+    x = channel("start", title=None, scale={"domain": [0, 1], "nice": False}, axis=axis)
+    colours = dict(zip(classes, (PALE_BLUE, ORANGE, BROWN, GREY), strict=False))
+    legend = {"title": None, "orient": "bottom", "labelLimit": 400, "columns": 2}
+    colour = channel("class", colours, legend=legend)
+    return layer("shares", "bar", {"size": BAR_HEIGHT}, x=x, x2="end", y=RANK, color=colour)
+
+
+def _placed(shares: pl.DataFrame) -> pl.DataFrame:
+    """The parts of all bars with their bar (rank), and where they start and end on it."""
+    ranks = {name: rank for rank, name in enumerate(shares["heading"].unique(maintain_order=True))}
+    end = pl.col("share").cum_sum().over("heading")
+    return shares.with_columns(
+        rank=pl.col("heading").replace_strict(ranks, return_dtype=pl.Int64),
+        start=end - pl.col("share"),
+        end=end,
+    )
+
+
+def _percent(share: pl.Expr) -> pl.Expr:
+    """A fraction as a whole percentage; 100 and 0 only where it is exact."""
+    rounded = (share * 100).round(0).clip(1, 99).cast(pl.Int64).cast(pl.String)
+    return pl.when(share == 1).then(pl.lit("100")).otherwise(rounded) + "%"
+
+
+def wins(picture: Picture) -> Specification:
+    """How often answers with a token win: as it is, and at equal length with an interval.
+
+    Data: rates (text, overall; rate, low and high at equal length, null where there is none), from
+    top to bottom.
+    """
+    rates = picture.data["rates"].with_columns(
+        text=pl.col("text").map_elements(_row_name, pl.String)
+    )
+    kinds = {"at equal length": PALE_BLUE, "overall": GREY}
+    dots = pl.concat(
+        [
+            rates.select("text", x=column, kind=pl.lit(kind))
+            for column, kind in (("overall", "overall"), ("rate", "at equal length"))
+        ]
+    ).drop_nulls()
+    y: Specification = {"field": "text", "type": "nominal", "title": None}
+    y |= {"sort": rates["text"].to_list(), "axis": {"labelLimit": 190}}
+    axis = {"format": "%", "tickCount": 5}
+    x = channel("x", title="wins", scale={"domain": [0, 1], "nice": False}, axis=axis)
+    legend = {"title": None, "orient": "bottom", "symbolOpacity": 1}
+    colour = channel("kind", kinds, legend=legend)
+    thick = {"strokeWidth": 5, "opacity": 0.4, "strokeCap": "round", "color": PALE_BLUE}
+    layers = [
+        NEUTRAL_LINE,
+        layer("intervals", "rule", thick, x="low", x2="high", y=y),
+        layer("dots", "circle", {"size": 75, "opacity": 1}, x=x, y=y, color=colour),
+    ]
+    datasets = {
+        "intervals": rates.drop_nulls().select("text", "low", "high").to_dicts(),
+        "dots": dots.to_dicts(),
+        "neutral": [{"x": 0.5}],
+    }
+    return finish(layers, datasets, picture.title, [], height=ROW_STEP * max(rates.height, 3))
+
+
+def _row_name(name: str) -> str:
+    return for_display(name, 28)
 
 
 def slopes(picture: Picture) -> Specification:
@@ -287,4 +419,10 @@ def _end_names(rows: list[Specification]) -> list[Specification]:
     return names
 
 
-CHARTS: Charts = {"audit-map": token_map, "audit-top": top_tokens, "audit-slopes": slopes}
+CHARTS: Charts = {
+    "audit-map": token_map,
+    "audit-top": top_tokens,
+    "audit-evidence": evidence,
+    "audit-wins": wins,
+    "audit-slopes": slopes,
+}

@@ -34,7 +34,7 @@ LONGEST_NAME = 24  # letters
 def use(picture: Picture) -> Specification:
     """A bar with its interval for each of some words.
 
-    Data: axis (its title); words (rank, text, x, low, high, data: what the data say about the word).
+    Data: axis (its title); words (rank, text, x, low, high, and data: what the data say of each).
     """
     rows = picture.data["words"]
     present = {row["data"]: USE_COLOURS.get(row["data"], GREY) for row in rows}

@@ -1,0 +1,209 @@
+"""What an audit's headline claims, shown first on its page: a picture, or places in the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tokensieve.auditing.data import AuditData
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.phrases import form_clause, quoted
+from tokensieve.auditing.preferences import PreferenceFacts
+from tokensieve.auditing.report_cards import example_passages
+from tokensieve.auditing.report_tokens import PAGE, largest_classes, strongest_picture
+from tokensieve.escape import for_display
+from tokensieve.report.blocks import Block, Passages, Picture
+from tokensieve.text.formatting import is_formatting
+from tokensieve.wording import percent, plural
+
+NAME = "headline"  # of the picture's file
+MAX_CLASSES_IN_BAR = 3  # the others are one part of the bar
+MAX_TOKENS_IN_BARS = 5  # of a finding whose tokens predict different classes
+MAX_WINNERS = 7
+MAX_LOSERS = 4
+MAX_CLASSES_IN_LIST = 15
+OTHER_CLASSES = "other classes"
+# findings about documents rather than tokens: their examples say more than any chart
+TITLES_OF_EXAMPLES = {
+    "leak": "Test documents and their copies in the training data",
+    "repeated": "Documents that repeat others",
+    "contradiction": "The same text with different labels",
+    "labels": "Documents whose label the models contradict",
+}
+
+
+def headline_blocks(audit: AuditData) -> list[Block]:
+    """What the verdict claims, for a page."""
+    first = audit.findings[0] if audit.findings else None
+    if first is not None and first.kind in TITLES_OF_EXAMPLES and first.examples:
+        passages = tuple(example_passages(first))
+        return [Passages(TITLES_OF_EXAMPLES[first.kind], passages, only=PAGE)]
+    if audit.pairs is not None:
+        return [_wins_picture(audit.pairs)]
+    if first is not None and first.kind == "shortcut" and not audit.learned.task.known_totals:
+        return [_evidence_picture(audit, first)]
+    return [_strongest_of_all(audit)]
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """Documents by class.
+
+    Attributes:
+        name: of these documents.
+        by_class: class → how many.
+    """
+
+    name: str
+    by_class: Mapping[str, int]
+
+    @property
+    def heading(self) -> str:
+        """What is written above the bar."""
+        return f"{self.name}: {plural(sum(self.by_class.values()), 'training document')}"
+
+    def shares(self, shown: Sequence[str]) -> dict[str, float]:
+        """The fraction of each class to show, and of all other classes together."""
+        n_documents = max(sum(self.by_class.values()), 1)
+        shares = {label: self.by_class.get(label, 0) / n_documents for label in shown}
+        n_others = sum(n for label, n in self.by_class.items() if label not in shares)
+        if n_others:
+            shares[OTHER_CLASSES] = n_others / n_documents
+        return {for_display(label, 60): share for label, share in shares.items()}
+
+
+def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
+    """The classes of the documents with the finding's tokens, and of all other documents."""
+    in_training = finding.rows.filter(pl.col("part") == "train").unique("row")
+    with_any: dict[str, int] = dict(in_training.group_by("label").len().iter_rows())
+    without = {label: n - with_any.get(label, 0) for label, n in audit.class_documents.items()}
+    bars = [_Bar(_with_tokens(finding.tokens), with_any)]
+    if not finding.label:
+        bars += _bars_of_tokens(audit, finding.tokens)
+    bars.append(_Bar("all others", without))
+
+    shown = _classes_shown(audit, finding, with_any)
+    rows = [
+        {"heading": bar.heading, "class": label, "share": share}
+        for bar in bars
+        for label, share in bar.shares(shown).items()
+    ]
+    description = "; ".join(
+        f"{bar.heading}, "
+        + ", ".join(f"{percent(share, 0)} {label}" for label, share in bar.shares(shown).items())
+        for bar in bars
+    )
+    return Picture(
+        name=NAME,
+        chart="audit-evidence",
+        data={"shares": pl.DataFrame(rows)},
+        title="Classes of the documents with it and without it",
+        caption="Each bar is 100% of the documents named above it.",
+        description=description,
+    )
+
+
+def _with_tokens(tokens: Sequence[str]) -> str:
+    """Names documents by what they contain: "with “tablet”", "that end in “!”"."""
+    first = tokens[0]
+    named = f"that {form_clause(first)}" if is_formatting(first) else f"with {quoted([first])}"
+    if len(tokens) > 1:
+        named += f", or {plural(len(tokens) - 1, 'more mark')}"
+    return named
+
+
+def _bars_of_tokens(audit: AuditData, tokens: Sequence[str]) -> list[_Bar]:
+    """A bar for each of the first tokens that have rows of their own in the table."""
+    bars = []
+    for token in tokens[:MAX_TOKENS_IN_BARS]:
+        rows = audit.tokens.filter(pl.col("token") == token)
+        by_class = dict(rows.select("class", "class_documents").iter_rows())
+        if by_class:
+            bars.append(_Bar(_with_tokens([token]), by_class))
+    return bars
+
+
+def _classes_shown(
+    audit: AuditData, finding: Finding, with_any: Mapping[str, int]
+) -> Sequence[str]:
+    """The classes with a part of their own: both of two, else the most frequent ones."""
+    if len(audit.classes) <= MAX_CLASSES_IN_BAR:
+        first = [finding.label] if finding.label else []
+        return [*first, *(label for label in audit.classes if label not in first)]
+    most_frequent = sorted(with_any, key=lambda label: -with_any[label])
+    n_shown = 1 if finding.label else MAX_CLASSES_IN_BAR
+    return most_frequent[:n_shown]
+
+
+def _wins_picture(facts: PreferenceFacts) -> Picture:
+    """What wins, as it is and with the length of both answers held fixed."""
+    rates = [
+        {
+            "text": "the longer answer",
+            "overall": facts.longer["train"].value,
+            "rate": None,
+            "low": None,
+            "high": None,
+        }
+    ]
+    for wins, most in ((True, MAX_WINNERS), (False, MAX_LOSERS)):
+        rows = facts.top(wins, most)
+        if not wins:
+            rows = rows.reverse()  # the strongest loser is last
+        rates += [
+            {
+                "text": quoted([row["token"]]),
+                "overall": row["win_rate"],
+                "rate": row["equal_length_win_rate"],
+                "low": row["equal_length_low"],
+                "high": row["equal_length_high"],
+            }
+            for row in rows.iter_rows(named=True)
+        ]
+    schema = dict.fromkeys(("overall", "rate", "low", "high"), pl.Float64)
+    table = pl.DataFrame(rates, schema={"text": pl.String} | schema)
+    listed = ", ".join(
+        f"{row['text']} {percent(row['overall'], 0)}" for row in table.iter_rows(named=True)
+    )
+    return Picture(
+        name=NAME,
+        chart="audit-wins",
+        data={"rates": table},
+        title="How often an answer with it wins",
+        caption=(
+            "Training pairs in which only one answer contains the token. A dot at 50% makes no "
+            "difference; bars are 95% intervals."
+        ),
+        description=f"Fraction of pairs won: {listed}.",
+    )
+
+
+def _strongest_of_all(audit: AuditData) -> Picture:
+    """The strongest predictors of both classes, or the strongest one of each of many classes."""
+    if len(audit.classes) == 2:
+        return strongest_picture(audit, audit.classes[1], NAME)
+    strongest = []
+    for label in largest_classes(audit, MAX_CLASSES_IN_LIST):
+        top = audit.top(label, 1)
+        token = pl.format("{}: {}", pl.lit(for_display(label, 40)), pl.col("token"))
+        strongest.append(top.with_columns(token=token))
+    rows = pl.concat(strongest).sort("posterior_low", descending=True)
+    n_left = len(audit.classes) - len(strongest)
+    caption = "The posterior difference is +1 for a token that occurs in its class only."
+    if n_left:
+        caption += f" {plural(n_left, 'smaller class', 'smaller classes')} not shown."
+    return Picture(
+        name=NAME,
+        chart="audit-top",
+        data={
+            "top": rows.select("token", "posterior_difference", "posterior_low", "posterior_high"),
+            "other": None,
+            "neutral": 0.0,
+            "subtitle": "class: token",
+        },
+        title="The strongest predictor of each class",
+        caption=caption,
+        description=f"Strongest predictors: {', '.join(rows['token'].head(8))}.",
+    )
