@@ -142,7 +142,7 @@ def test_fail_review_mask_and_audit_again(run: Run, tmp_path: Path, suffix: str)
     asked = ["--label", "y", "--no-baseline", "--no-pictures", "--fail-on", "0.85@5%", "--out"]
     status, out, _ = run("audit", "a.csv", *asked, "first")
     assert status == 3 and "1 token exceeds the limit 0.85@5%." in out
-    assert "tokensieve mask a.csv --audit first --out masked.csv" in out
+    assert "tokensieve mask a.csv --audit first --out first-within-limit.csv" in out
     assert not (tmp_path / "first/pictures").exists()
     over = json.loads((tmp_path / "first/summary.json").read_text())["over_budget"]
     assert [row["token"] for row in over] == [reviews.shortcut]

@@ -127,7 +127,7 @@ def test_a_mark_that_stays_readable_is_named(run: Run) -> None:
         and "masking leaves a trace: 20 of the 20 texts that end in '. handled by'" in err
     )
     status, _, err = run(
-        "mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "b.csv"
+        "mask", "a.csv", "--text", "text", "--token", "handled by jonas", "--out", "c.csv"
     )
     assert status == 0 and "handled by'" not in err
 
@@ -172,7 +172,7 @@ def test_decisions_are_followed(run: Run) -> None:
     assert (folder / "wrong-label.csv").read_text().splitlines() == ["id,text,label", "2,bad,n"]
     found = json.loads((folder / "summary.json").read_text())
     assert found == {"documents": 3, "changed": 3, "left_out": 1, "tokens": ["tablet"]}
-    assert run("mask", "a.csv", "--text", "text", "--token", "bad")[0] == 0
+    assert run("mask", "a.csv", "--text", "text", "--token", "bad", "--overwrite")[0] == 0
     assert not (folder / "wrong-label.csv").exists()  # of an earlier run
     status, _, err = run(
         "mask",

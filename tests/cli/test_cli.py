@@ -40,7 +40,9 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     assert len(out.partition("planted effects")[0].splitlines()) <= 40
     drawn = {p.name for p in (tmp_path / "tokensieve-demo" / "pictures").iterdir()}
     assert drawn == {
-        f"{name}.{kind}" for name in ("alarm", "value", "score", "top") for kind in ("svg", "png")
+        f"{name}.{kind}"
+        for name in ("headline", "alarm", "value", "score", "top")
+        for kind in ("svg", "png")
     }
 
 

@@ -162,5 +162,7 @@ def test_words_like_a_token_are_looked_for_in_its_own_column_and_in_both_of_pair
         status == 0
         and "“title:refnd” occurs in no text; did you mean `--token title:refund`?" in said
     )
-    status, _, said = run("mask", "a.csv", "--pairs", "title,body", "--token", "parcel")
+    status, _, said = run(
+        "mask", "a.csv", "--pairs", "title,body", "--token", "parcel", "--out", "b.csv"
+    )
     assert (status, said.partition(":")[0]) == (0, "1 of 2 documents changed, 1 token removed")

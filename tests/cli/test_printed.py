@@ -70,7 +70,8 @@ def test_commands_of_an_audit_work_as_printed(
     printed = [command for report in reports for command in commands_in(report.blocks)]
     assert any(command.startswith("tokensieve mask") for command in printed)
     assert any(command.startswith("tokensieve audit") for command in printed)
-    assert "tokensieve compare 'the results' 'the results-masked'" in printed
+    compare = "tokensieve compare 'the results' 'the results-masked'"
+    assert any(command.startswith(compare) for command in printed)
     check(run, dict.fromkeys(printed))
 
 

@@ -44,7 +44,8 @@ def test_bin_means_against_a_loop() -> None:
 
 
 def test_a_broken_line_is_dotted_between_its_parts_and_a_picture_of_one_class_says_which() -> None:
-    first, *others = pictures_in(make_audit([f"t{i}" for i in range(40)], ("bad", "good", "mixed")))
+    audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good", "mixed"))
+    _, first, *others = pictures_in(audit)  # after that of the headline
     lines = [layer for layer in specification(first)["layer"] if layer["mark"]["type"] == "line"]
     assert [("strokeDash" in layer["mark"], "detail" in layer["encoding"]) for layer in lines] == [
         (False, True),
@@ -114,7 +115,7 @@ def test_names_on_the_map_are_of_strong_predictors_and_the_caption_explains_ever
 def test_pictures_are_files_of_the_pages_specifications() -> None:
     audit = make_audit([f"t{i}" for i in range(40)], ("bad", "good"))
     files = pictures(audit)
-    names = ("alarm", "value", "score", "top")
+    names = ("headline", "alarm", "value", "score", "top")
     assert set(files) == {f"{of}.{ending}" for of in names for ending in ("svg", "png")}
     found = pictures_in(audit)
     check_specifications([specification(picture) for picture in found])

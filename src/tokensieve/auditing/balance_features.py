@@ -98,7 +98,7 @@ def counted_features(
 def _contains(counted: CountedCorpus, types: list[int]) -> Floats:
     """1 where a document contains a type, shape (n, J)."""
     columns = counted.counts.matrix[:, types]
-    return np.asarray(columns.todense() > 0, dtype=np.float64).reshape(-1, len(types))
+    return np.asarray(columns.todense() > 0, dtype=np.float64).reshape(columns.shape)
 
 
 def _signs_of_sides(corpus: Corpus) -> Floats:

@@ -64,7 +64,6 @@ def mask_fields(
     reasons = _reasons_not_to_mask(tokens, tokenizer)
     warnings = [f"cannot mask {token}: {reason}" for token, reason in reasons.items()]
     words = [token for token in tokens if token not in reasons]
-    base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     masked = dict(texts)
     similar = dict.fromkeys(words, "")
     is_changed = np.zeros(max(map(len, texts.values()), default=0), dtype=bool)
@@ -72,20 +71,28 @@ def mask_fields(
         if not column.tokens:
             continue
         before = texts[column.name]
-        has_text = before.is_not_null()
-        present = before.filter(has_text)
-        split = base.split(present)
-        for word, like in _similar_tokens(column.tokens, split).items():
-            token = column.tokens[word]
-            if like == word or (like and not similar[token]):
-                similar[token] = column.with_prefix(like)
-        shorter = _masked_texts(present, column.tokens, base, split)
-        after = before.clone().scatter(has_text.arg_true(), shorter)
+        after = _masked_column(before, column, tokenizer, similar)
         differs = (after != before).fill_null(False).to_numpy()
         is_changed[: len(differs)] |= differs
         masked[column.name] = after
         warnings += _traces(after.fill_null(""), np.flatnonzero(differs))
     return MaskedFields(masked, int(is_changed.sum()), similar, warnings)
+
+
+def _masked_column(
+    texts: pl.Series, column: _ColumnTokens, tokenizer: Tokenizer, similar: dict[str, str]
+) -> pl.Series:
+    """One column without its tokens; enters into `similar` what occurs in it."""
+    base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
+    has_text = texts.is_not_null()
+    present = texts.filter(has_text)
+    split = base.split(present)
+    for word, like in _similar_tokens(column.tokens, split).items():
+        token = column.tokens[word]
+        if like == word or (like and not similar[token]):
+            similar[token] = column.with_prefix(like)
+    shorter = _masked_texts(present, column.tokens, base, split)
+    return texts.clone().scatter(has_text.arg_true(), shorter)
 
 
 def _reasons_not_to_mask(tokens: Iterable[str], tokenizer: Tokenizer) -> dict[str, str]:

@@ -59,7 +59,8 @@ def shortcut_tokens(shortcuts: Sequence[Finding]) -> list[str]:
 
 def mask_command_over_budget(audit: AuditData, out: Path) -> str:
     """The command that copies the source without the tokens that exceed --fail-on."""
-    return _command("mask", *_sources(audit), "--audit", out, "--out", _copy_names(audit).masked)
+    copies = _copy_names(audit)
+    return _command("mask", *_sources(audit), "--audit", out, "--out", copies.within_limit)
 
 
 def next_commands(
@@ -174,6 +175,7 @@ class _CopyNames:
     masked: str
     masked_test: str
     balanced: str
+    within_limit: str  # without the tokens that exceed --fail-on
 
 
 def _copy_names(audit: AuditData) -> _CopyNames:
@@ -188,6 +190,7 @@ def _copy_names(audit: AuditData) -> _CopyNames:
         masked=f"{start}masked{suffix}",
         masked_test=f"{start}masked-test{suffix}",
         balanced=f"{start}balanced{suffix}",
+        within_limit=f"{start}within-limit{suffix}",
     )
 
 

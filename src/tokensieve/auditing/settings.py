@@ -22,8 +22,8 @@ _AMOUNT = re.compile(r"(?P<amount>\d{0,9}\.?\d{1,9})(?P<percent>%?)")
 _TOKEN_LIMIT = re.compile(r"(?P<difference>\d*\.?\d+)(@(?P<fraction>\d*\.?\d+)(?P<percent>%?))?")
 # kinds of change of a token: the name in compare.csv and for `--fail-on` → what a reader sees
 CHANGES = {
-    "appeared": "appeared",
-    "vanished": "vanished",
+    "appeared": "now predicts",
+    "vanished": "no longer predicts",
     "sign": "other class",
     "stronger": "stronger",
     "weaker": "weaker",

@@ -47,6 +47,7 @@ def _balance(
         None, "Folder of an audit: balance the tokens of its shortcuts.", metavar="FOLDER"
     ),
     out: Path = out_option("tokensieve-balance"),
+    overwrite: bool = option(False, "Replace an earlier copy."),
     quiet: bool = QUIET,
 ) -> None:
     """Write a copy of the source with a column of weights."""
@@ -58,7 +59,7 @@ def _balance(
 
     target = copy_target(out, source[0], "balanced")
     check_writable(target.folder, audit=not target.is_folder)
-    target.check_is_not(source)
+    target.check_is_free(source, overwrite)
     chosen = _chosen(token or [], length, audit, token_settings)
     given = list(source) if len(source) > 1 else source[0]
     corpus = read_corpus(given, reading)

@@ -64,6 +64,7 @@ def _mask(
         None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
     ),
     out: Path = out_option("tokensieve-mask"),
+    overwrite: bool = option(False, "Replace an earlier copy."),
     quiet: bool = QUIET,
 ) -> None:
     """Write a copy of the source, or one copy of several files."""
@@ -75,7 +76,7 @@ def _mask(
     check_writable(target.folder, audit=not target.is_folder)
     plan = _plan(token or [], audit, decisions, pairs, token_settings)
     opened = open_source(list(source) if len(source) > 1 else source[0], reading)
-    target.check_is_not(source)
+    target.check_is_free(source, overwrite)
 
     source_name = " ".join(public_address(one) for one in source)
     columns = _text_columns(opened, reading, plan)

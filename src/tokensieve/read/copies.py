@@ -54,8 +54,11 @@ class CopyTarget:
         path = Path(self.name)
         return f"{path.stem}-{suffix}{path.suffix}"
 
-    def check_is_not(self, sources: Sequence[str]) -> None:
-        """Raise an `InputError` if the copy would overwrite one of its sources."""
+    def check_is_free(self, sources: Sequence[str], overwrite: bool) -> None:
+        """Raise an `InputError` if the copy would replace a file.
+
+        It never replaces one of its sources, and another file only with `--overwrite`.
+        """
         if not self.path.exists():
             return
         for source in sources:
@@ -64,6 +67,11 @@ class CopyTarget:
                     f"--out {str(self.path)!r} is the source itself and would overwrite it; name "
                     "another file"
                 )
+        if not overwrite:
+            raise InputError(
+                f"{str(self.path)!r} exists already; name another file with --out, or replace it "
+                "with --overwrite"
+            )
 
 
 def copy_target(out: Path, source: str, stem: str) -> CopyTarget:

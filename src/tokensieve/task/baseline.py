@@ -84,13 +84,17 @@ def _correct(data: BaselineData, strengths: Sequence[float]) -> list[Floats]:
     for strength in strengths:
         coefficients = regression.fit(strength)
         if data.are_pairs:
-            margin = test @ coefficients[:, 0]
-            preferred = margin[::2] - margin[1::2]
-            outcomes.append((preferred > 0) + 0.5 * (preferred == 0))
+            outcomes.append(_preferred(test @ coefficients[:, 0]))
         else:
             predicted = regression.predict(_with_ones(test), coefficients)
             outcomes.append(np.asarray(predicted == data.truth, dtype=np.float64))
     return outcomes
+
+
+def _preferred(scores: Floats) -> Floats:
+    """1 for each pair whose first answer has the higher score, ½ for a tie, else 0."""
+    margins = scores[::2] - scores[1::2]
+    return np.asarray((margins > 0) + 0.5 * (margins == 0))
 
 
 def _tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:
