@@ -39,7 +39,8 @@ def headline_blocks(audit: AuditData) -> list[Block]:
     first = audit.findings[0] if audit.findings else None
     if first is not None and first.kind in TITLES_OF_EXAMPLES and first.examples:
         passages = tuple(example_passages(first))
-        return [Passages(TITLES_OF_EXAMPLES[first.kind], passages, only=PAGE)]
+        examples = Passages(TITLES_OF_EXAMPLES[first.kind], passages, only=PAGE)
+        return [examples, _strongest_of_all(audit)] if len(audit.classes) > 2 else [examples]
     if audit.pairs is not None:
         return [_wins_picture(audit.pairs)]
     if first is not None and first.kind == "shortcut" and not audit.learned.task.known_totals:
