@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
+from tokensieve.auditing.artefacts.shapes import shape_of, stands_for_several
 from tokensieve.auditing.seam import Seam
 from tokensieve.auditing.units import Cut, glued_numbers, widened, without_empty_signature
 from tokensieve.errors import InputError
@@ -161,9 +162,13 @@ def _similar_tokens(tokens: Iterable[str], split: pl.Series) -> dict[str, str]:
     spellings = {word.lower(): word for word in counts["word"]}  # the most frequent last
     frequency = {word: place for place, word in enumerate(spellings)}
     joined = " " + split.list.join(" ") + " "
+    grams = {token: _Grams([token]) for token in tokens if _is_family(token)}
     similar: dict[str, str] = {}
     n_looked_for = 0
     for token in tokens:
+        if token in grams and any(map(grams[token].places, split.to_list())):
+            similar[token] = token
+            continue
         like = token
         if n_looked_for < MAX_LOOKED_FOR and not _occurs(token, joined):
             n_looked_for += 1
@@ -209,7 +214,8 @@ def mask_texts(
         raise InputError("no tokens to mask")
     if isinstance(tokenizer, WordTokenizer):
         for gram in tokens:
-            _check_is_produced(gram, tokenizer)
+            if not _is_family(gram):
+                _check_is_produced(gram, tokenizer)
     masked = _masked_texts(texts, tokens, tokenizer, tokenizer.split(texts))
     return masked, int((masked != texts).sum())
 
@@ -222,20 +228,67 @@ def _check_is_produced(gram: str, tokenizer: WordTokenizer) -> None:
             )
 
 
+def _is_family(token: str) -> bool:
+    """Whether a token stands for several spellings."""
+    return stands_for_several(tuple(token.split(" ")))
+
+
+class _Grams:
+    """N-grams to find in texts: as they are written, or as families of spellings.
+
+    A family, as an audit names it, stands for all words of one shape: 0 for any digits in `0:0`,
+    `n/10` for ratings, `web-address` for all of them.
+    """
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        grams = {tuple(token.split(" ")) for token in tokens}
+        self._families = [gram for gram in sorted(grams) if stands_for_several(gram)]
+        self._literal = grams
+        self._lengths = sorted({len(gram) for gram in grams})
+
+    def may_occur(self, split: pl.Series) -> Ints:
+        """Places of the texts that contain the first word of an n-gram; `split` are their words."""
+        first_words = {gram[0] for gram in self._literal}
+        if self._families:
+            first_shapes = {gram[0] for gram in self._families}
+            words = split.explode().drop_nulls().unique()
+            first_words |= {word for word in words if shape_of(word) in first_shapes}
+        wanted = pl.Series(sorted(first_words), dtype=pl.String).implode()
+        has_first = split.list.eval(pl.element().is_in(wanted)).list.any()
+        return has_first.arg_true().to_numpy()
+
+    def places(self, words: Sequence[str]) -> set[int]:
+        """Places of the words of a text that are part of an n-gram."""
+        places: set[int] = set()
+        for length in self._lengths:
+            for first in range(len(words) - length + 1):
+                if tuple(words[first : first + length]) in self._literal:
+                    places.update(range(first, first + length))
+        if self._families:
+            shapes = [shape_of(word) for word in words]
+            for gram in self._families:
+                for first in range(len(words) - len(gram) + 1):
+                    around = range(first, first + len(gram))
+                    if all(
+                        part in (words[place], shapes[place])
+                        for part, place in zip(gram, around, strict=True)
+                    ):
+                        places.update(around)
+        return places
+
+
 def _masked_texts(
     texts: pl.Series, tokens: Iterable[str], tokenizer: Tokenizer, split: pl.Series
 ) -> pl.Series:
     """The texts without the tokens; `split` are their words."""
-    grams = {tuple(token.split(" ")) for token in tokens}
-    first_words = pl.Series(sorted({gram[0] for gram in grams}), dtype=pl.String)
-    may_contain = split.list.eval(pl.element().is_in(first_words.implode())).list.any()
+    grams = _Grams(tokens)
     masked = texts.to_list()
-    for place in may_contain.arg_true():
+    for place in grams.may_occur(split).tolist():
         masked[place] = _without_grams(masked[place], grams, tokenizer)
     return pl.Series(texts.name, masked, dtype=pl.String)
 
 
-def _without_grams(text: str, grams: set[tuple[str, ...]], tokenizer: Tokenizer) -> str:
+def _without_grams(text: str, grams: _Grams, tokenizer: Tokenizer) -> str:
     """The text without the n-grams.
 
     Repeated, because words that a cut brings together may form an n-gram again; each round makes
@@ -248,15 +301,10 @@ def _without_grams(text: str, grams: set[tuple[str, ...]], tokenizer: Tokenizer)
         text = shorter
 
 
-def _cut_once(text: str, grams: set[tuple[str, ...]], tokenizer: Tokenizer) -> str:
+def _cut_once(text: str, grams: _Grams, tokenizer: Tokenizer) -> str:
     """The text without the n-grams that it contains now, and without the rest of their units."""
     spans = tokenizer.spans(text)
-    words = tuple(word for _, _, word in spans)
-    places: set[int] = set()
-    for length in {len(gram) for gram in grams}:
-        for first in range(len(words) - length + 1):
-            if words[first : first + length] in grams:
-                places.update(range(first, first + length))
+    places = grams.places([word for _, _, word in spans])
     if not places:
         return text
     places |= glued_numbers(text, spans, places)

@@ -86,11 +86,6 @@ _CLAUSES = {
 }
 
 
-def meaningful_first(tokens: Sequence[str]) -> list[str]:
-    """Formatting features with those first that name a thing: "HTML tag" before "symbol"."""
-    return sorted(tokens, key=is_unspecific)
-
-
 def is_unspecific(token: str) -> bool:
     """Whether a formatting feature only says which signs occur, or how a text ends."""
     name = token.rpartition("⟨")[2].removesuffix("⟩")

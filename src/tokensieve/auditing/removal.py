@@ -12,6 +12,7 @@ import polars as pl
 from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.masking import mask_texts
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
@@ -19,6 +20,9 @@ from tokensieve.text.vocabulary import CountedCorpus
 MAX_TOKEN_CHARACTERS = 200  # of a token that a command can name
 MAX_RATING_SCALE = 100  # 7/2019 is a date, not a rating
 MAX_COMPLETE_SCALE = 10  # of 7/10 all of 0/10 to 10/10 are cut, whether training has them or not
+MAX_TEXTS_TRIED = 300  # of a finding
+MOST_LEFT = 0.05  # of the texts with a number: it stood elsewhere than in a date or a code, too
+_NUMBER = re.compile(r"[\d:.,/-]+")
 _RATING = re.compile(r"[\d.]+/\d{1,3}")
 
 
@@ -33,7 +37,45 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
     if FIXED_PHRASE in finding.signs and not isinstance(tokenizer, FieldTokenizer):
         phrases = _whole_phrases(maskable, finding, train)
         mask = tokens_to_cut(phrases, known_tokens, tokenizer)
+    if len(mask) > 1:
+        texts = _texts_of(finding, train).head(MAX_TEXTS_TRIED)
+        mask = _without_parts_of_others(mask, texts, tokenizer)
     return replace(finding, maskable=maskable, mask=mask)
+
+
+def _texts_of(finding: Finding, train: CountedCorpus) -> pl.Series:
+    """The training documents of a finding."""
+    rows = finding.rows.filter(pl.col("part") == "train")["row"]
+    return train.corpus.texts.gather(np.flatnonzero(np.isin(train.corpus.rows, rows)))
+
+
+def _without_parts_of_others(
+    tokens: Sequence[str], texts: pl.Series, tokenizer: Tokenizer
+) -> tuple[str, ...]:
+    """The tokens without the numbers that go when the others are cut.
+
+    Of the dates in 2018, cutting 2018 removes whole dates. Cutting their days and months too would
+    remove the same numbers from all other texts.
+    """
+    kept = list(tokens)
+    for token in reversed(tokens):
+        others = [other for other in kept if other != token]
+        if not _NUMBER.fullmatch(token) or not others:
+            continue
+        contain = texts.filter(_contain(texts, token, tokenizer))
+        without_others, _ = mask_texts(contain, others, tokenizer)
+        n_left = int(_contain(without_others, token, tokenizer).sum())
+        if n_left <= MOST_LEFT * len(contain):
+            kept = others
+    return tuple(kept)
+
+
+def _contain(texts: pl.Series, token: str, tokenizer: Tokenizer) -> pl.Series:
+    """Which texts change if the token is cut."""
+    if texts.is_empty():
+        return pl.Series([], dtype=pl.Boolean)
+    shorter, _ = mask_texts(texts, [token], tokenizer)
+    return shorter != texts
 
 
 def _can_be_cut(token: str, tokenizer: Tokenizer) -> bool:

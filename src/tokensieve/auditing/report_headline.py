@@ -80,9 +80,8 @@ def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
     in_training = finding.rows.filter(pl.col("part") == "train").unique("row")
     with_any: dict[str, int] = dict(in_training.group_by("label").len().iter_rows())
     without = {label: n - with_any.get(label, 0) for label, n in audit.class_documents.items()}
-    bars = [_Bar(_with_tokens(finding.tokens), with_any)]
-    if not finding.label:
-        bars += _bars_of_tokens(audit, finding.tokens)
+    bars = [] if finding.label else _bars_of_tokens(audit, finding.tokens)
+    bars = bars or [_Bar(_with_tokens(finding.tokens), with_any)]
     bars.append(_Bar("all others", without))
 
     shown = _classes_shown(audit, finding, with_any)
@@ -99,7 +98,7 @@ def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
     return Picture(
         name=NAME,
         chart="audit-evidence",
-        data={"shares": pl.DataFrame(rows)},
+        data={"shares": pl.DataFrame(rows), "colours": _in_order_of_colours(audit, shown)},
         title="Classes of the documents with it and without it",
         caption="Each bar is 100% of the documents named above it.",
         description=description,
@@ -116,14 +115,15 @@ def _with_tokens(tokens: Sequence[str]) -> str:
 
 
 def _bars_of_tokens(audit: AuditData, tokens: Sequence[str]) -> list[_Bar]:
-    """A bar for each of the first tokens that have rows of their own in the table."""
+    """A bar for each of the most frequent tokens that have rows of their own in the table."""
     bars = []
-    for token in tokens[:MAX_TOKENS_IN_BARS]:
+    for token in tokens:
         rows = audit.tokens.filter(pl.col("token") == token)
         by_class = dict(rows.select("class", "class_documents").iter_rows())
         if by_class:
             bars.append(_Bar(_with_tokens([token]), by_class))
-    return bars
+    bars.sort(key=lambda bar: -sum(bar.by_class.values()))
+    return bars[:MAX_TOKENS_IN_BARS]
 
 
 def _classes_shown(
@@ -136,6 +136,12 @@ def _classes_shown(
     most_frequent = sorted(with_any, key=lambda label: -with_any[label])
     n_shown = 1 if finding.label else MAX_CLASSES_IN_BAR
     return most_frequent[:n_shown]
+
+
+def _in_order_of_colours(audit: AuditData, shown: Sequence[str]) -> list[str]:
+    """The classes as `shares` names them; of two the second is blue, as on the map."""
+    names = audit.classes[::-1] if len(audit.classes) == 2 else [*shown, OTHER_CLASSES]
+    return [for_display(name, 60) for name in names]
 
 
 def _wins_picture(facts: PreferenceFacts) -> Picture:

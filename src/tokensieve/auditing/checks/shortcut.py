@@ -44,7 +44,7 @@ from tokensieve.auditing.checks.api import (
 from tokensieve.auditing.copies import first_copies
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import MEDIUM_SEVERITY
-from tokensieve.auditing.phrases import form_clause, of_class, quoted
+from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class, quoted
 from tokensieve.escape import for_display
 from tokensieve.model.attention import decide
 from tokensieve.text.excerpts import Excerpt
@@ -57,6 +57,7 @@ MAX_CLASSES_NAMED = 4  # in a headline; of more, what their names have in common
 CHOSEN_LATER = 0.1  # of the way to certain: formatting that writers choose is named after other
 MOST_OF_ENVIRONMENT = 0.9  # of a finding's documents in one environment
 MAX_CLASSES_LISTED = 12  # in a detail
+MOST_OF_FINDING = 0.95  # of its documents: then one token names them all
 MAX_TOKENS_NAMED = 3  # in a headline; of more, two examples
 MIN_SHARED_LETTERS = 3  # of class names, to say what they have in common
 MAX_DOCUMENTS_DECIDED = 2_000  # of a finding, to measure what the model loses
@@ -114,7 +115,10 @@ class Shortcut(Check):
         """The group as one finding; its most certain suspect predicts each document."""
         group = without_explained(audit, group)
         evidence = GroupEvidence.of(audit, group)
+        group = meaningful_first(group, len(evidence.documents))
         tokens = tuple(one.token for one in group)
+        # one that is in nearly all documents of the finding says what it is
+        named = tokens[:1] if is_in_most(group[0], len(evidence.documents)) else tokens
         main = max(group, key=lambda one: one.probability)
         examples = evidence.right[:: max(1, len(evidence.right) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         classes = [audit.class_names[label] for label in evidence.classes]
@@ -125,7 +129,7 @@ class Shortcut(Check):
                 severity(main.probability, evidence, loss_without(audit, group)),
                 1.0 if is_likely(audit, main) else MOST_IF_UNLIKELY,
             ),
-            headline=headline(tokens, classes, evidence),
+            headline=headline(named, classes, evidence),
             documents=evidence.documents,
             n_documents=evidence.shares["documents"].found,
             label=classes[0] if len(classes) == 1 else "",
@@ -233,6 +237,30 @@ def predicts_beyond(audit: AuditContext, suspect: Suspect, is_covered: Bools) ->
     excess = in_classes[suspect.documents].mean() - in_classes.mean()
     uncovered_excess = in_classes[uncovered].mean() - in_classes[~is_covered].mean()
     return bool(uncovered_excess >= excess / 2)
+
+
+def meaningful_first(group: Sequence[Suspect], n_documents: int) -> list[Suspect]:
+    """The suspects of a finding with those first that a reader can make something of.
+
+    An HTML tag comes before the symbol that it ends with, what is in nearly all documents of the
+    finding before what is in some, and what decides many documents before what decides few.
+    """
+
+    def rank(suspect: Suspect) -> tuple[bool, bool, float]:
+        n_decided = suspect.certainty * len(suspect.documents)
+        return is_vague(suspect.token), not is_in_most(suspect, n_documents), -n_decided
+
+    return sorted(group, key=rank)
+
+
+def is_in_most(suspect: Suspect, n_documents: int) -> bool:
+    """Whether nearly all of a finding's documents contain the suspect."""
+    return len(suspect.documents) >= MOST_OF_FINDING * n_documents
+
+
+def is_vague(token: str) -> bool:
+    """Whether a feature only says which signs occur, or how a text starts or ends."""
+    return is_unspecific(token) or "⟨starts " in token
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,13 +478,13 @@ def details(
 ) -> Iterator[str]:
     """The numbers behind the headline, as clauses."""
     decides = evidence.shares["decides"]
-    them = quoted(tokens) if len(tokens) == 1 else "one of them"
+    them = quoted(tokens) if len(tokens) == 1 else f"one of these {len(tokens)} tokens"
     if classes:
         predicted = f"are {of_classes(classes)}"
     else:
         predicted = "belong to the class that their token predicts"
     yield f"{decides.as_counts} training documents containing {them} {predicted}: {decides}"
-    appear = "it appears" if len(tokens) == 1 else "they appear"
+    appear = f"{them} appears"
     where = (
         of_classes(classes, "documents") if classes else "the documents of the predicted classes"
     )

@@ -16,6 +16,7 @@ from tokensieve.report.pictures.frame import (
     BROWN,
     GREY,
     INK,
+    LEGEND,
     MUTED,
     NEUTRAL_LINE,
     ORANGE,
@@ -253,7 +254,7 @@ def evidence(picture: Picture) -> Specification:
     """Documents with a mark and without it, as bars of their classes.
 
     Data: shares (heading, which names the documents of a bar; class; share of the bar), from top to
-    bottom and from left to right.
+    bottom and from left to right; colours (the classes in the order of the colours).
     """
     placed = _placed(picture.data["shares"])
     middle = (pl.col("start") + pl.col("end")) / 2
@@ -266,7 +267,7 @@ def evidence(picture: Picture) -> Specification:
     }
     above = {"align": "left", "baseline": "bottom", "dy": -BAR_HEIGHT / 2 - 3, "fontSize": 13}
     layers = [
-        _bar_layer(placed["class"].unique(maintain_order=True).to_list()),
+        _bar_layer([name for name in picture.data["colours"] if name in set(placed["class"])]),
         *written("percentages", {"fontSize": 12, "fontWeight": "bold"}, x="x", y=RANK, text="text"),
         *written("headings", above, x="x", y=RANK, text="text"),
     ]
@@ -278,7 +279,7 @@ def _bar_layer(classes: list[str]) -> Specification:
     axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1.0]}
     x = channel("start", title=None, scale={"domain": [0, 1], "nice": False}, axis=axis)
     colours = dict(zip(classes, (PALE_BLUE, ORANGE, BROWN, GREY), strict=False))
-    legend = {"title": None, "orient": "bottom", "labelLimit": 400, "columns": 2}
+    legend = LEGEND | {"labelLimit": 400, "columns": 2, "columnPadding": 26}
     colour = channel("class", colours, legend=legend)
     return layer("shares", "bar", {"size": BAR_HEIGHT}, x=x, x2="end", y=RANK, color=colour)
 
@@ -320,8 +321,7 @@ def wins(picture: Picture) -> Specification:
     y |= {"sort": rates["text"].to_list(), "axis": {"labelLimit": 190}}
     axis = {"format": "%", "tickCount": 5}
     x = channel("x", title="wins", scale={"domain": [0, 1], "nice": False}, axis=axis)
-    legend = {"title": None, "orient": "bottom", "symbolOpacity": 1}
-    colour = channel("kind", kinds, legend=legend)
+    colour = channel("kind", kinds, legend=LEGEND | {"columnPadding": 26, "columns": 2})
     thick = {"strokeWidth": 5, "opacity": 0.4, "strokeCap": "round", "color": PALE_BLUE}
     layers = [
         NEUTRAL_LINE,
