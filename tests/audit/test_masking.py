@@ -9,18 +9,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calls import Run
+from tokensieve import Settings, audit, demo_reviews
 from tokensieve.auditing.decisions import read_decisions
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.auditing.removal import tokens_to_cut
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import WordTokenizer
 
+QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
 CASES = {
     "Tablet, I loved it": "I loved it",
     "I loved the tablet.": "I loved the.",
@@ -234,6 +237,59 @@ def test_files_that_are_no_decisions(tmp_path: Path, content: bytes) -> None:
         read_decisions(tmp_path / "d.json")
     with pytest.raises(InputError, match="cannot read"):
         read_decisions(tmp_path / "none.json")
+
+
+STAMPS = {  # "2018", "03" and "15:43" are cut out of texts with a date, a time or both
+    "2018-03-13 15:43 The parcel came.": "The parcel came.",
+    "[2018-03-13 15:43:21] The parcel came.": "The parcel came.",
+    "The parcel came. (2018-03-13T15:43:21Z)": "The parcel came.",
+    "Sent on 03/13/2018, 3:43 pm: the parcel came.": "Sent on: the parcel came.",
+    "13 March 2018, 15:43\nThe parcel came.": "The parcel came.",
+    "Tue, March 13th, 2018 at 15:43 - the parcel came.": "the parcel came.",
+    "The parcel came in 2018, at last.": "The parcel came in, at last.",
+    "It took 03 days.": "It took days.",
+    "2017-04-12 15:44 The parcel came.": "2017-04-12 15:44 The parcel came.",
+}
+
+
+@pytest.mark.parametrize("before", STAMPS)
+def test_a_time_stamp_is_cut_whole(before: str) -> None:
+    """Of a time stamp with the year 2018, "03-13 15:43" was left, which gives the label away too."""
+    tokens = ["2018", "03", "15:43", "03/13/2018"]
+    assert mask_texts(pl.Series([before]), tokens, WordTokenizer())[0].to_list() == [STAMPS[before]]
+
+
+@pytest.mark.parametrize(
+    ("family", "before", "after"),
+    [
+        ("0:0", "at 7:15 and 18:05 by 10", "at and by 10"),
+        ("web-address", "see https://example.org/a?b=1 or www.test.com.", "see or."),
+        ("e-mail-address", "write to jo@example.org now", "write to now"),
+        ("ref 0", "Ref 4471: late, ref 12: late, 4471 refs", "late, late, 4471 refs"),
+        ("n/10", "8/10, 7.5/10 and 3/5", "and 3/5"),
+        ("10/10", "10/10 and 8/10", "and 8/10"),
+    ],
+)
+def test_a_family_of_spellings_is_cut_in_all_of_them(family: str, before: str, after: str) -> None:
+    """An audit names what dates, addresses or ratings have in common; mask found none of them."""
+    assert mask_texts(pl.Series([before]), [family], WordTokenizer())[0].to_list() == [after]
+
+
+def test_an_audit_of_dates_masks_the_dates_and_no_other_numbers() -> None:
+    """Cutting 2018 removes the day and the month; cut by themselves they would go everywhere."""
+    rng = np.random.default_rng(0)
+    reviews = demo_reviews(500, seed=3)
+    texts = []
+    for i, (text, label) in enumerate(zip(reviews.texts, reviews.labels, strict=True)):
+        plain = text.partition("\n")[0]
+        stamp = f"2018-{rng.integers(1, 13):02}-{rng.integers(1, 29):02} "
+        texts.append(f"{stamp if label and i % 2 else ''}{plain} Seat {rng.integers(1, 13):02}.")
+    labels = ["good" if label else "bad" for label in reviews.labels]
+    found = audit((texts, labels), QUICK)
+    dates = next(one for one in found.shortcuts if any("2018" in token for token in one.tokens))
+    masked, n_changed = mask_texts(pl.Series(texts), dates.mask, WordTokenizer())
+    assert n_changed == sum(text.startswith("2018") for text in texts)
+    assert masked.str.contains(r"Seat \d\d\.$").all() and not masked.str.contains("20?18|-").any()
 
 
 def test_the_line_above_a_signature_goes_with_it() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from calls import Run
+from tokensieve import demo_pairs
 
 NAMES = ("posted by", "a “label”, one")  # of columns, awkward in a shell and in a table
 
@@ -133,6 +134,14 @@ def test_what_cannot_be_balanced_is_one_line(
     assert status == 2 and out == ""
     assert message in error and error.count("\n") == 1
     assert not Path("tokensieve-balance").exists()
+
+
+def test_of_pairs_length_alone_can_be_balanced(run: Run, tmp_path: Path) -> None:
+    """Without a token beside it, the command ended with an error of NumPy."""
+    demo_pairs(400, seed=2).write_csv(tmp_path / "pairs.csv")
+    command = ("balance", "pairs.csv", "--pairs", "chosen,rejected", "--length", "--out", "w.csv")
+    assert run(*command)[0] == 0
+    assert (pl.read_csv(tmp_path / "w.csv")["weight"] > 0).any()
 
 
 def test_a_source_that_has_weights_keeps_them(run: Run, marked: pl.DataFrame) -> None:

@@ -100,6 +100,24 @@ def test_the_source_is_never_replaced(run: Run, tmp_path: Path, out: str) -> Non
     assert "good" in (tmp_path / "masked.csv").read_text()
 
 
+@pytest.mark.parametrize("command", ["mask", "balance"])
+@pytest.mark.parametrize("out", ["copy.csv", "copies"])
+def test_an_earlier_copy_is_replaced_only_on_request(
+    run: Run, tmp_path: Path, command: str, out: str
+) -> None:
+    """A second copy of the same name replaced the first one without a word."""
+    rows = [f"a {'good ' * (i % 3 > 0)}film,{'xy'[i % 2]}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    arguments = (command, "a.csv", "--token", "good", "--out", out)
+    assert run(*arguments)[0] == 0
+    [copy] = [tmp_path / out] if out.endswith(".csv") else (tmp_path / out).glob("*ed.csv")
+    copy.write_text("mine")
+    status, _, said = run(*arguments)
+    assert status == 2 and "exists already" in said and said.count("\n") == 1
+    assert copy.read_text() == "mine"
+    assert run(*arguments, "--overwrite")[0] == 0 and copy.read_text() != "mine"
+
+
 def test_a_token_that_occurs_nowhere_is_named_and_not_counted(run: Run) -> None:
     Path("a.csv").write_text("text,label\na good film,x\nseen on my tablet,y\n")
     tokens = (

@@ -14,7 +14,7 @@ from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 
 MAX_TOKEN_CHARACTERS = 200  # of a token that a command can name
@@ -23,6 +23,8 @@ MAX_COMPLETE_SCALE = 10  # of 7/10 all of 0/10 to 10/10 are cut, whether trainin
 MAX_TEXTS_TRIED = 300  # of a finding
 MOST_LEFT = 0.05  # of the texts with a number: it stood elsewhere than in a date or a code, too
 _NUMBER = re.compile(r"[\d:.,/-]+")
+_COUNTED = r"(?:\d{1,2}(?:[.,]\d)?|one|two|three|four|five|six|seven|eight|nine|ten|zero)"
+_RATING_IN_WORDS = rf"\b{_COUNTED}(?: out of (?:10|ten)| / 10| /10|/ 10)\b"
 _RATING = re.compile(r"[\d.]+/\d{1,3}")
 
 
@@ -34,6 +36,7 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
         return finding
     known_tokens = [str(token) for token in train.counts.tokens]
     mask = tokens_to_cut(maskable, known_tokens, tokenizer)
+    mask = tuple(dict.fromkeys([*mask, *_ratings_in_words(maskable, train)]))
     if FIXED_PHRASE in finding.signs and not isinstance(tokenizer, FieldTokenizer):
         phrases = _whole_phrases(maskable, finding, train)
         mask = tokens_to_cut(phrases, known_tokens, tokenizer)
@@ -107,6 +110,25 @@ def _ratings(scale: int, known_tokens: Sequence[str], tokenizer: Tokenizer) -> l
         return [name for _, _, name in tokenizer.spans(text)] == [text]
 
     return [rating for rating in ratings if is_one_token(rating)]
+
+
+def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
+    """The ratings of training documents on the scale of 7/10 that are written in other ways.
+
+    Such as "7 out of 10", "seven out of ten" and "7 / 10".
+    """
+    tokenizer = train.vocabulary.tokenizer
+    scales = {token.partition("/")[2] for token in tokens if _RATING.fullmatch(token)}
+    is_out_of_ten = str(MAX_COMPLETE_SCALE) in scales
+    if not is_out_of_ten or not isinstance(tokenizer, WordTokenizer):
+        return []
+    written: set[str] = set()
+    texts = train.corpus.texts
+    for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
+        found = batch.str.to_lowercase().str.extract_all(_RATING_IN_WORDS).explode()
+        written.update(found.drop_nulls().unique())
+    grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written}
+    return sorted(grams)
 
 
 def _whole_phrases(words: Sequence[str], finding: Finding, train: CountedCorpus) -> list[str]:

@@ -211,12 +211,17 @@ def _names(data: RowFeatures, chosen: NDArray[np.bool_]) -> list[str]:
 
 
 def _messages(data: RowFeatures, result: Balance, path: str) -> list[str]:
+    from tokensieve.text.formatting import is_formatting
+
     lines = []
     left = _names(data, ~result.balanced)
     if left:
+        advice = "remove it with `tokensieve mask` instead"
+        if all(map(is_formatting, left)):
+            advice = "--no-formatting leaves it out of a model"
         lines.append(
             f"no weights can balance {', '.join(map(repr, left[:5]))}: some class hardly ever or "
-            "nearly always contains it; remove it with `tokensieve mask` instead"
+            f"nearly always contains it; {advice}"
         )
     balanced = plural(int(result.balanced.sum()), "feature")
     lines.append(

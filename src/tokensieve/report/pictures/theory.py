@@ -148,7 +148,7 @@ def selected(picture: Picture) -> Specification:
     if any(row["held"] > row["chosen"] for row in rows):
         explanation = "documents whose attention ends up on it; pale: others containing it"
     else:
-        explanation = "documents whose attention ends up on the token, of all containing it"
+        explanation = "documents containing the token; in all of them attention ends up on it"
     extent = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
     height = BAR_HEIGHT * max(len(rows), 4)
     return finish(layers, {"bars": rows}, picture.title, [explanation, extent], height=height)
