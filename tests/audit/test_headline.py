@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,9 +96,7 @@ def test_many_classes_without_a_finding_show_the_strongest_predictor_of_each() -
     frame = "we saw it there again and then left for home with them".split()
     texts = [" ".join([words[k], *rng.choice(frame, 6)]) for k in labels.tolist()]
     found = audit((texts, [f"class {k}" for k in labels.tolist()]), QUICK)
-    if found.findings:  # this is about a page without any
-        pytest.skip("the audit accuses something here")
-    first = pictures_of(found.report())[0]
+    first = pictures_of(replace(found, findings=()).report())[0]
     assert first.chart == "audit-top" and first.data["top"].height == 8
 
 
