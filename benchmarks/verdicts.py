@@ -1,18 +1,18 @@
 """How often our verdicts are wrong: sentences that people quote, on data whose truth is known.
 
     python benchmarks/verdicts.py --seeds 3   # an hour or two; writes docs/verdicts.md
-    python benchmarks/verdicts.py --small     # generated reviews only, seconds, as the tests run it
+    python benchmarks/verdicts.py --small     # generated reviews only, seconds; so the tests run it
 
-Every outcome is kept in benchmarks/results/verdicts.jsonl as soon as it is known, and the command goes
-on where an earlier one of the same version was stopped (`--fresh` begins anew). `--page` writes the
-page of what is known so far, and measures nothing.
+Every outcome is kept in benchmarks/results/verdicts.jsonl as soon as it is known, and the command
+goes on where an earlier one of the same version was stopped (`--fresh` begins anew). `--page`
+writes the page of what is known so far, and measures nothing.
 
-For each verdict the data is made so that we know whether the sentence is true: labels are shuffled, a
-mark is planted, labels are turned, documents are copied with an edit. The sets are those that chose no
-threshold of the verdicts measured here (`SETS`; near copies were chosen on the sets hwu, finphrase,
-subj and mpqa with words removed or replaced at random places, and are measured on other sets and other
-edits; the score of artefacts was fitted on others still, see artefacts.py). Each count is of one
-sentence: how often it was said, and how often it was false.
+For each verdict the data is made so that we know whether the sentence is true: labels are shuffled,
+a mark is planted, labels are turned, documents are copied with an edit. The sets are those that
+chose no threshold of the verdicts measured here (`SETS`; near copies were chosen on the sets hwu,
+finphrase, subj and mpqa with words removed or replaced at random places, and are measured on other
+sets and other edits; the score of artefacts was fitted on others still, see artefacts.py). Each
+count is of one sentence: how often it was said, and how often it was false.
 """
 
 from __future__ import annotations
@@ -437,8 +437,7 @@ class Task:
 
 
 def tasks(small: bool, n_seeds: int) -> Iterator[Task]:
-    """All measurements, one seed of every verdict after the other, so that a stopped run has some of
-    each."""
+    """All measurements, seed by seed, so that a stopped run has some of each verdict."""
     for seed in range(n_seeds):
         for verdict in VERDICTS:
             is_generated = small or verdict.trial in GENERATED_ONLY
@@ -455,7 +454,7 @@ def kept_outcomes() -> dict[str, Outcome]:
 
 
 def run(small: bool, n_seeds: int, measures: bool = True) -> pl.DataFrame:
-    """A row per verdict: trial, sentence, truth, counted, sets, seeds, said, false, rate, low, high."""
+    """The table of `_by_verdict`, measured or, without `measures`, of what is known already."""
     known = {} if small else kept_outcomes()
     rows = []
     for task in tasks(small, n_seeds):
@@ -534,9 +533,9 @@ def page(table: pl.DataFrame) -> str:
     seeds = table["seeds"].to_list() if "seeds" in table.columns else [1]
     lines += ["", *_notes(table), ""]
     lines.append(
-        f"Measured with tokensieve {__version__} on {described()}; {min(seeds)} to {max(seeds)} seeds "
-        "a row (`python benchmarks/verdicts.py --seeds 3`). The tests run the same trials on "
-        "generated reviews."
+        f"Measured on {described()}; {min(seeds)} to {max(seeds)} seeds a row "
+        "(`python benchmarks/verdicts.py --seeds 3`). The tests run the same trials on generated "
+        "reviews."
     )
     return "\n".join(lines) + "\n"
 
@@ -560,8 +559,8 @@ def _notes(table: pl.DataFrame) -> list[str]:
 # what a sentence that is often false is understood to say
 CLAIMS = {
     "no_shortcut_although_planted": (
-        "It says what the checks did and no more: the page adds that this “does not show that there "
-        "is none”, and how much of an inserted word they would have found."
+        "It says what the checks did and no more: the page adds that this “does not show that "
+        "there is none”, and how much of an inserted word they would have found."
     ),
     "wrong_label_although_right": (
         "It is a statement about models; the row says how often the label was right after all."
@@ -570,10 +569,10 @@ CLAIMS = {
 CHOICES = [
     "- Comparisons of accuracies are paired, document by document. `tests/evidence/test_paired.py` "
     "simulates the interval and the test.",
-    "- The rule for near copies (one word added or removed from 6 words on, replaced or moved from 15 "
-    "words on, three-word sequences beyond) was chosen on the sets *hwu*, *finphrase*, *subj*, *mpqa*, "
-    "*irony*, *germeval* and *emoji*, by how often their own texts fall under it. The rows above use "
-    "other sets, with words added at any place or cut at an end.",
+    "- The rule for near copies (one word added or removed from 6 words on, replaced or moved from "
+    "15 words on, three-word sequences beyond) was chosen on the sets *hwu*, *finphrase*, *subj*, "
+    "*mpqa*, *irony*, *germeval* and *emoji*, by how often their own texts fall under it. The rows "
+    "above use other sets, with words added at any place or cut at an end.",
 ]
 
 

@@ -350,10 +350,12 @@ def _balance_purpose(audit: AuditData, is_first: bool) -> str:
     if len(features) > 1:
         named = f"{', '.join(features[:-1])} and {features[-1]}"
     if audit.learned.task.classifies:
-        return f"{start} the documents so that {named} no longer {verb(len(features), 'tell')} the class:"
+        tell = verb(len(features), "tell")
+        return f"{start} the documents so that {named} no longer {tell} the class:"
+    win = verb(len(features), "win")
     return (
-        f"{start} the pairs so that {named} {verb(len(features), 'win')} half of those in which the "
-        "answers differ; train with the column “weight”:"
+        f"{start} the pairs so that {named} {win} half of those in which the answers differ; train "
+        "with the column “weight”:"
     )
 
 

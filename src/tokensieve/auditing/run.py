@@ -45,8 +45,8 @@ class _Run:
     """An audit under way.
 
     Attributes:
-        baseline: what TF-IDF + logistic regression predict correctly, once it is known; None without
-            it.
+        baseline: what TF-IDF + logistic regression predict correctly, once it is known; None
+            without it.
     """
 
     settings: Settings
