@@ -163,22 +163,21 @@ class Claim:
         )
         # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5
         # and of Theorem 4.3.
-        is_refuted = choice and one_relevant and irrelevant and large_step
-        refuted: Outcome = "fails" if is_refuted else "hypothesis not met"
-        undecided: _Found = ("needs a longer run", limit.reason)
-        matter, important = undecided, undecided
+        refuted: Outcome = "hypothesis not met"
+        if choice and one_relevant and irrelevant and large_step:
+            refuted = "fails"
+        matter: _Found = ("needs a longer run", limit.reason)
+        important = matter
         if found is not None:
             matter, important = _selected_tokens(limit, found, refuted)
+        alignment = _alignment(step)
+        direction = _direction(limit, refuted)
         verdicts: dict[str, _Found] = {
-            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": _alignment(
-                step
-            ),
+            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": alignment,
             "‖p‖ grows without bound (Lemma 4.2)": _divergence(limit, large_d),
             "predictions tend to the mean over the selected tokens (Lemma 4.4)": matter,
             "important tokens are selected (Lemma 4.5)": important,
-            "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": _direction(
-                limit, refuted
-            ),
+            "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": direction,
         }
         return [Claim(name, *verdict) for name, verdict in verdicts.items()]
 
@@ -246,7 +245,8 @@ def has_irrelevant_others(counts: Counts, step: OneStep) -> Claim:
     by_size = np.argsort(-np.abs(step.alpha[is_relevant]), kind="stable")
     strongest = np.flatnonzero(is_relevant)[by_size]
     words = (
-        f"{is_relevant.sum():,} of the {is_two_sided.sum():,} token types that occur in both classes "
+        f"{is_relevant.sum():,} of the {is_two_sided.sum():,} token types that occur in both "
+        "classes "
         "have α ≠ 0"
     )
     if strongest.size:
@@ -295,7 +295,8 @@ def has_large_step(counts: Counts, step: OneStep) -> Claim:
         return hypothesis(name, None, "no document contains such a token", is_short)
     n_concerned = is_concerned.sum()
     words = (
-        f"in {n_concerned - is_short.sum()} of the {n_concerned} documents with such a token, it has "
+        f"in {n_concerned - is_short.sum()} of the {n_concerned} documents with such a token, it "
+        "has "
         "the largest value in the direction of the label"
     )
     return hypothesis(name, not is_short.any(), words, is_short)
@@ -307,7 +308,8 @@ def _alignment(step: OneStep) -> _Found:
     words = (
         f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g}, "
         f"{abs(step.slope / step.expected_slope - 1):.1%} from the expected "
-        f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of the "
+        f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of "
+        "the "
         f"predicted step, {within} its bound {step.bound:.3g}"
     )
     if not math.isfinite(step.r2):

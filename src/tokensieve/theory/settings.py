@@ -61,9 +61,11 @@ class VerifySettings(SourceSettings):
             )
         if not (0 < self.max_norm < math.inf and self.max_seconds > 0):
             raise InputError(
-                f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} must be positive numbers"
+                f"--max-norm {self.max_norm:g} and --max-seconds {self.max_seconds:g} "
+                "must be positive numbers"
             )
         if not (self.max_steps > 0 and 0 < self.tolerance < 0.1):
             raise InputError(
-                f"use max_steps > 0 and 0 < tolerance < 0.1, not {self.max_steps} and {self.tolerance:g}"
+                "use max_steps > 0 and 0 < tolerance < 0.1, "
+                f"not {self.max_steps} and {self.tolerance:g}"
             )

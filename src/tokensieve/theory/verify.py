@@ -30,7 +30,13 @@ from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import count_corpus
 from tokensieve.theory.claims import Attended, Claim
 from tokensieve.theory.embeddings import initialise
-from tokensieve.theory.flow.solve import FINITE, UNDECIDED, Flow, gradient_flow
+from tokensieve.theory.flow.solve import (
+    FINITE,
+    UNDECIDED,
+    Agreement,
+    Flow,
+    gradient_flow,
+)
 from tokensieve.theory.generators import GENERATED, single_token
 from tokensieve.theory.limit.certify import FlowLimit
 from tokensieve.theory.limit.margin import Margin
@@ -45,7 +51,7 @@ GENERATED_DIMENSION = 1024
 FLOW_SHARE = 2 / 3
 # What the arrays of certificate.npz are.
 MEANING = {
-    "indptr": "documents × token types, compressed rows: row X is entries indptr[X] to indptr[X + 1]",
+    "indptr": "compressed rows, one a document: X has the entries indptr[X] to indptr[X + 1]",
     "indices": "the token type of each entry",
     "counts": "how often the document contains it",
     "labels": "y, ±1",
@@ -54,13 +60,40 @@ MEANING = {
     "selected": "for each entry, whether the type is in S_X",
     "basis": "rows that span V, in which the Hessian of L_S at z* is nearly the identity",
     "z": "z*, the strict minimum of L_S on V = span{E_s − E_s' : s, s' ∈ S_X}",
-    "p_hat": "p̂: p grows like p̂ log t, with margin one on every pair of a selected and another type",
+    "p_hat": "p̂: p grows like p̂ log t, with margins of at least one over every type left out",
     "rho": "ρ*, the strict minimum of Ψ on the span of the tight pairs",
     "tight": "token types (s, r) of independent tight pairs",
     "point": "p₀, the point from which on the limit is proved",
     "log_time": "τ₀, log t there on the clock of the proof",
     "radius": "r: p stays within r of the line",
     "tube": "a: the tied gaps stay within a of z*",
+}
+
+
+# What summary.json says of the margin where p does not diverge.
+NO_MARGIN = {
+    "status": "not applicable",
+    "duality_gap": None,
+    "kkt_residual": None,
+    "smallest_margin": None,
+    "support_pairs": 0,
+}
+# Options that affect the result.
+DECISIVE_SETTINGS = (
+    "ngrams min_documents documents types relevant length d eta max_norm tolerance max_steps "
+    "max_seconds max_log_time"
+).split()
+# So many finite gaps stand in summary.json, and so many of each kind in gaps.csv.
+LISTED_GAPS = 50
+DRAWN_GAPS = 6
+# gaps.csv ends at this multiple of the log t from which the prediction begins.
+DRAWN_UNTIL = 3.0
+GAP_COLUMNS = {
+    "pair": pl.String,
+    "kind": pl.String,
+    "source": pl.String,
+    "log_time": pl.Float64,
+    "gap": pl.Float64,
 }
 
 
@@ -94,14 +127,15 @@ class Verification:
     seconds: dict[str, float]
 
     def __repr__(self) -> str:
-        return f"Verification({'; '.join(f'{claim.name}: {claim.outcome}' for claim in self.claims)}; {self.limit!r})"
+        claims = "; ".join(f"{claim.name}: {claim.outcome}" for claim in self.claims)
+        return f"Verification({claims}; {self.limit!r})"
 
     @property
     def flow(self) -> Flow:
         return self.limit.flow
 
     @property
-    def agreement(self) -> tuple[float, float, float] | None:
+    def agreement(self) -> Agreement | None:
         """`Flow.agreement` of p with the limit's direction; None if there is no such direction."""
         direction = self.limit.direction
         return None if direction is None else self.flow.agreement(direction)
@@ -132,39 +166,27 @@ class Verification:
 
     def to_dict(self) -> dict[str, object]:
         """All figures, and the settings that produced them, ready for JSON."""
-        found, counts, margin = self.attended, self.counts, self.margin
-        flow: dict[str, object] = {
-            "important_selected": found and _finite(found.all_share),
-            "important_documents": found.important_documents if found else 0,
-            "limit_error": found and _finite(found.limit_error),
-        }
-        agreement = self.agreement and (math.cos(self.agreement[0]), *self.agreement)
-        for k, name in enumerate(("cosine", "angle", "exponent", "standard_error")):
-            flow[name] = agreement and _finite(agreement[k])
-        limit = self.limit.to_dict() | {"finite_gaps": self.finite_gaps().head(50).to_dicts()}
-        nothing = {
-            "status": "not applicable",
-            "duality_gap": None,
-            "kkt_residual": None,
-            "smallest_margin": None,
-        }
+        counts, attended = self.counts, self.attended
+        limit = self.limit.to_dict()
+        limit["finite_gaps"] = self.finite_gaps().head(LISTED_GAPS).to_dicts()
+        limit["one_sided_selected"] = attended and _finite(attended.one_sided_share)
         return {
             "one_step": self.step.to_dict(),
-            "flow": self.flow.to_dict() | flow,
-            "selection": found
+            "flow": self.flow.to_dict() | self._figures_of_attention(),
+            "selection": attended
             and {
-                "documents_with_ties": found.ties,
-                "final_from_log_time": _finite(found.final_from),
+                "documents_with_ties": attended.ties,
+                "final_from_log_time": _finite(attended.final_from),
             },
-            "margin": margin.to_dict() if margin else nothing | {"support_pairs": 0},
+            "margin": NO_MARGIN if self.margin is None else self.margin.to_dict(),
             "assumptions": [
                 {
                     "name": item.name,
                     "holds": item.holds,
                     "detail": item.verdict,
                     "types": list(item.types),
+                    "rows": self.rows[list(item.documents)].tolist(),
                 }
-                | {"rows": self.rows[list(item.documents)].tolist()}
                 for item in self.assumptions
             ],
             "claims": [
@@ -176,7 +198,7 @@ class Verification:
                 }
                 for claim in self.claims
             ],
-            "limit": limit | {"one_sided_selected": found and _finite(found.one_sided_share)},
+            "limit": limit,
             "seconds": self.seconds,
             "source": self.name,
             "documents": counts.n_documents,
@@ -188,24 +210,26 @@ class Verification:
             "version": __version__,
         }
 
+    def _figures_of_attention(self) -> dict[str, object]:
+        """What the limit selects, and how near p is to its direction; None where undecided."""
+        attended, agreement = self.attended, self.agreement
+        return {
+            "important_selected": attended and _finite(attended.all_share),
+            "important_documents": attended.important_documents if attended else 0,
+            "limit_error": attended and _finite(attended.limit_error),
+            "cosine": agreement and _finite(math.cos(agreement.angle)),
+            "angle": agreement and _finite(agreement.angle),
+            "exponent": agreement and _finite(agreement.exponent),
+            "standard_error": agreement and _finite(agreement.standard_error),
+        }
+
     def settings_used(self) -> dict[str, object]:
         """Name → value of every option that affects the result."""
-        names = [
-            "ngrams",
-            "min_documents",
-            "documents",
-            "types",
-            "relevant",
-            "length",
-            "d",
-            "eta",
-            "max_norm",
-        ]
-        names += ["tolerance", "max_steps", "max_seconds", "max_log_time"]
+        values = {name: getattr(self.settings, name) for name in DECISIVE_SETTINGS}
         return {
-            name: x
-            for name in names
-            if (x := getattr(self.settings, name)) is not None and math.isfinite(x)
+            name: value
+            for name, value in values.items()
+            if value is not None and math.isfinite(value)
         }
 
     def report(self) -> Report:
@@ -301,36 +325,28 @@ class Verification:
     def gap_curves(self) -> pl.DataFrame:
         """Six score gaps of each kind against log t, as the flow and as the prediction have them;
         no rows without a prediction."""
-        limit, flow, names = self.limit, self.flow, [str(token) for token in self.counts.tokens]
-        schema = {
-            "pair": pl.String,
-            "kind": pl.String,
-            "source": pl.String,
-            "log_time": pl.Float64,
-            "gap": pl.Float64,
-        }
+        limit, flow = self.limit, self.flow
         prediction = limit.prediction
         if prediction is None or not prediction.phases or limit.margin is None:
-            return pl.DataFrame(schema=schema)
+            return pl.DataFrame(schema=GAP_COLUMNS)
         E = self.embeddings if flow.basis is None else self.embeddings @ flow.basis
-        pairs = [(gap.above, gap.below, "finite") for gap in limit.finite_gaps(self.counts, E, 6)]
-        strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:6]
-        pairs += [(s, r, "tight") for s, r in limit.margin.pairs[strongest].tolist()]
-        sources = {
-            "flow": (flow.log_time, flow.coordinates),
-            "prediction": (prediction.log_time, prediction.points),
-        }
-        until, parts = 3 * float(prediction.log_time[0]), [pl.DataFrame(schema=schema)]
-        for s, r, kind in pairs:
-            for source, (times, points) in sources.items():
-                seen = np.isfinite(times) & (times <= until)
-                labels = {"pair": f"{names[s]} − {names[r]}", "kind": kind, "source": source}
-                table = pl.DataFrame({"log_time": times[seen], "gap": points[seen] @ (E[s] - E[r])})
-                parts.append(
-                    table.select(
-                        *(pl.lit(x).alias(name) for name, x in labels.items()), "log_time", "gap"
-                    )
-                )
+        finite = limit.finite_gaps(self.counts, E, DRAWN_GAPS)
+        pairs = [Pair("finite", gap.above, gap.below) for gap in finite]
+        strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:DRAWN_GAPS]
+        pairs += [Pair("tight", s, r) for s, r in limit.margin.pairs[strongest].tolist()]
+        until = DRAWN_UNTIL * float(prediction.log_time[0])
+        parts = [pl.DataFrame(schema=GAP_COLUMNS)]
+        for pair in pairs:
+            name = f"{self.counts.tokens[pair.above]} − {self.counts.tokens[pair.below]}"
+            apart = E[pair.above] - E[pair.below]
+            curves = {
+                "flow": (flow.log_time, flow.coordinates @ apart),
+                "prediction": (prediction.log_time, prediction.points @ apart),
+            }
+            parts += [
+                gap_curve(name, pair.kind, source, times, gaps, until)
+                for source, (times, gaps) in curves.items()
+            ]
         return pl.concat(parts)
 
     def _certificate(self) -> dict[str, Content]:
@@ -341,17 +357,40 @@ class Verification:
             return {}
         arrays = limit.certificate
         meaning = {name: MEANING[name] for name in arrays}
-        kept = io.BytesIO()
-        np.savez_compressed(kept, allow_pickle=False, **arrays)
+        archive = io.BytesIO()
+        np.savez_compressed(archive, allow_pickle=False, **arrays)
         about: dict[str, object] = {
             "verdict": limit.fate,
             "grade": limit.grade,
             "proof": {"missing": limit.unproved} | limit.proof,
+            "reason": limit.reason,
+            "is_max_margin": limit.is_max_margin,
+            "dimension_v": face.dimension,
+            "arrays": meaning,
         }
-        about |= {"reason": limit.reason, "is_max_margin": limit.is_max_margin}
-        about |= {"dimension_v": face.dimension, "arrays": meaning}
-        said = json.dumps(about, ensure_ascii=False, indent=1)
-        return {"certificate.json": said, "certificate.npz": kept.getvalue()}
+        explanation = json.dumps(about, ensure_ascii=False, indent=1)
+        return {"certificate.json": explanation, "certificate.npz": archive.getvalue()}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two token types whose score gap is drawn: a finite gap, or a tight pair."""
+
+    kind: str
+    above: int
+    below: int
+
+
+def gap_curve(
+    pair: str, kind: str, source: str, times: Floats, gaps: Floats, until: float
+) -> pl.DataFrame:
+    """The rows of gaps.csv for one pair and one source, up to a log t."""
+    is_shown = np.isfinite(times) & (times <= until)
+    table = pl.DataFrame({"log_time": times[is_shown], "gap": gaps[is_shown]})
+    labels = {"pair": pair, "kind": kind, "source": source}
+    return table.select(
+        *(pl.lit(label).alias(column) for column, label in labels.items()), "log_time", "gap"
+    )
 
 
 def _finite(value: float) -> float | None:
@@ -387,10 +426,7 @@ def verify(
         settings = _completed(settings, data.counts, source is None)
     counts = data.counts
     with stages.run("one step"):
-        assert settings.d is not None
-        assert settings.eta is not None
-        start = initialise(counts.n_types, settings.d, seed=settings.seed)
-        step = one_step(counts, *start, settings.eta)
+        step = _first_step(counts, settings)
         E = step.embeddings()
     limit = _limit(counts, E, step, settings, stages)
     with stages.run("selection"):
@@ -416,6 +452,13 @@ def verify(
         claims=Claim.of_theory(step, limit, attended, assumptions),
         seconds=stages.seconds,
     )
+
+
+def _first_step(counts: Counts, settings: VerifySettings) -> OneStep:
+    assert settings.d is not None
+    assert settings.eta is not None
+    start = initialise(counts.n_types, settings.d, seed=settings.seed)
+    return one_step(counts, *start, settings.eta)
 
 
 def _completed(settings: VerifySettings, counts: Counts, is_generated: bool) -> VerifySettings:
@@ -542,5 +585,6 @@ def _check_memory(needed: float, what: str) -> None:
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > present:
         raise InputError(
-            f"{what} would need about {needed / 1e9:,.0f} GB of memory, but this machine has {present / 1e9:,.0f} GB; use less"
+            f"{what} would need about {needed / 1e9:,.0f} GB of memory, but this machine has "
+            f"{present / 1e9:,.0f} GB; use less"
         )

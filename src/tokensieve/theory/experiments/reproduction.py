@@ -27,8 +27,8 @@ HOW_TO_READ = (
     "minimum and maximum in brackets.",
     "The posterior difference P(1|s) − P(0|s) of a token type is how much more often it occurs in "
     "documents of the second class. E_sᵀv, its value, is what it adds to the prediction where it "
-    "is attended to; E_sᵀp, its score, decides how much it is attended to. Bins are the paper's own; "
-    "bins of fewer than three types count only for table C.",
+    "is attended to; E_sᵀp, its score, decides how much it is attended to. Bins are the paper's "
+    "own; bins of fewer than three types count only for table C.",
     "The paper's rows are themselves noisy. The best possible correlation is that of the best "
     "smooth curve (a line, a sign or a tanh for values, |x − c|^γ for scores) with the paper's "
     "row; a correlation must reach nine tenths of it.",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.face import Face
 from tokensieve.theory.flow.landscape import Landscape
 
@@ -187,28 +189,48 @@ class LabelFrequencies:
     @classmethod
     def at(cls, loss: Landscape, x: Floats) -> LabelFrequencies | None:
         """None where such a set has one label, which no finite logit predicts best."""
-        counts, m = loss.counts, loss.counts.matrix
-        equal = counts.equal_documents
-        first, sizes = np.unique(equal, return_index=True, return_counts=True)[1:]
-        shares = np.bincount(equal, counts.labels) / sizes
         slopes, misses, bends = [], [], []
-        for k, share, size in zip(first.tolist(), shares.tolist(), sizes.tolist(), strict=True):
-            row = slice(*m.indptr[k : k + 2])
-            types = m.indices[row]
-            if np.ptp(loss.w[types]) == 0:
+        for equal in equal_documents(loss.counts):
+            values = loss.w[equal.types]
+            if np.ptp(values) == 0:
                 continue
-            if share in (0.0, 1.0):
+            if equal.share in (0.0, 1.0):
                 return None
-            q, f = softmax_mean(loss, types, m.data[row], x)
-            slopes.append((q * (loss.w[types] - f)) @ loss.E[types])
-            misses.append(math.log(share / (1 - share)) - f)
-            bends.append(size / counts.n_documents * share * (1 - share))
+            q, f = softmax_mean(loss, equal, x)
+            slopes.append((q * (values - f)) @ loss.E[equal.types])
+            misses.append(math.log(equal.share / (1 - equal.share)) - f)
+            bends.append(equal.fraction * equal.share * (1 - equal.share))
         return cls(np.array(slopes).reshape(-1, len(x)), np.array(misses), np.array(bends))
 
 
-def softmax_mean(loss: Landscape, types: Ints, counts: Floats, x: Floats) -> tuple[Floats, float]:
-    """The attention q of a document's types, and its logit."""
-    u = loss.E[types] @ x + np.log(counts)
+@dataclass(frozen=True)
+class EqualDocuments:
+    """Documents with the same types, equally often.
+
+    Attributes:
+        types, counts: of each of them.
+        share: of them, how many have the label +1; fraction: of all documents, how many they are.
+    """
+
+    types: Ints
+    counts: Floats
+    share: float
+    fraction: float
+
+
+def equal_documents(counts: Counts) -> Iterator[EqualDocuments]:
+    """All sets of equal documents, of which some have one member."""
+    m = counts.matrix
+    _, first, sizes = np.unique(counts.equal_documents, return_index=True, return_counts=True)
+    shares = np.bincount(counts.equal_documents, counts.labels) / sizes
+    for k, share, size in zip(first.tolist(), shares.tolist(), sizes.tolist(), strict=True):
+        row = slice(*m.indptr[k : k + 2])
+        yield EqualDocuments(m.indices[row], m.data[row], share, size / counts.n_documents)
+
+
+def softmax_mean(loss: Landscape, equal: EqualDocuments, x: Floats) -> tuple[Floats, float]:
+    """The attention q of documents, and their logit."""
+    u = loss.E[equal.types] @ x + np.log(equal.counts)
     q = np.exp(u - u.max())
     q /= q.sum()
-    return q, float(q @ loss.w[types])
+    return q, float(q @ loss.w[equal.types])

@@ -115,12 +115,11 @@ class Face:
         They are those that are near enough, less every direction of V in which time times curvature
         is below e^{SETTLED}. A gap that grows like log t has a product of about one at any time.
         """
-        counts = land.counts
-        types, document, u = counts.matrix.indices, counts.entry_documents, land.E @ z
+        counts, document = land.counts, land.counts.entry_documents
         top = land.top_types(z)[document]
-        level = u[types] + np.log(counts.matrix.data)
+        level = (land.E @ z)[counts.matrix.indices] + np.log(counts.matrix.data)
         nearest = counts.largest_per_document(level)[document] - MAYBE_TIED * log_time
-        mask = (level > nearest) | (types == top)
+        mask = (level > nearest) | (counts.matrix.indices == top)
         before = np.zeros(0, bool)
         for _ in range(MAX_ROUNDS):
             face = cls.of(counts, land.E, mask)

@@ -35,8 +35,79 @@ ROUGH = 15.0
 NEGLIGIBLE = 20.0
 # Entries that are too weak are left out where that leaves out at least this fraction.
 WEAK_FRACTION = 0.2
+# Scores that differ by less have exponentials that do not underflow: e^{−500} = 7e-218.
+NO_UNDERFLOW = 500.0
 # Less than this fraction of the largest term does not reach the last bit.
 LAST_BIT = 1e-18
+
+
+@numba.njit(cache=True)
+def relative_weights(
+    types: Ints,
+    counts: Floats,
+    log_counts: Floats,
+    u: Floats,
+    highest: float,
+    exponentials: Floats,
+    q: Floats,
+) -> float:
+    """Fills q with c e^{u − base} of a document's entries, and returns base.
+
+    Where nothing underflows, base is the highest score of all types, and `exponentials` has
+    e^{u − base} of each: one exponential for each type, not for each entry.
+    """
+    if len(exponentials):
+        for i in range(len(types)):
+            q[i] = exponentials[types[i]] * counts[i]
+        return highest
+    base = -np.inf
+    for i in range(len(types)):
+        base = max(base, u[types[i]] + log_counts[i])
+    for i in range(len(types)):
+        q[i] = np.exp(u[types[i]] + log_counts[i] - base)
+    return base
+
+
+@numba.njit(cache=True)
+def distant_terms(values: Floats, level: Floats, q: Floats, t: Floats) -> float:
+    """As `value_terms`, for `level` = log q and values less that of the top type, where all others
+    are so far behind that their terms are no numbers but as logarithms."""
+    scale = -np.inf
+    for i in range(len(q)):
+        if values[i] != 0.0:
+            scale = max(scale, level[i] + np.log(abs(values[i])))
+    for i in range(len(q)):
+        t[i] = np.exp(level[i] - scale) * values[i] if values[i] != 0.0 else 0.0
+        q[i] = np.exp(level[i])
+    return scale
+
+
+@numba.njit(cache=True)
+def value_terms(
+    types: Ints, log_counts: Floats, u: Floats, w: Floats, base: float, q: Floats, t: Floats
+) -> tuple[float, float]:
+    """Makes weights q sum to one and fills t with ∂f/∂u e^{−m}; returns f and m."""
+    top, total, largest = 0, 0.0, 0.0
+    for i in range(len(q)):
+        total += q[i]
+        if q[i] > q[top]:
+            top = i
+    values = w[types] - w[types[top]]
+    for i in range(len(q)):
+        t[i] = q[i] * values[i]
+        largest = max(largest, abs(t[i]))
+    # What is lost beside larger terms is 1e-100 of them.
+    if largest > max(1e-200 * q[top], 1e-300):
+        scale = np.log(largest / total)
+        q *= 1 / total
+        t *= 1 / largest
+    else:
+        scale = distant_terms(values, u[types] + log_counts - (base + np.log(total)), q, t)
+    moved = 0.0
+    for i in range(len(q)):
+        moved += t[i]
+    t -= q * moved
+    return w[types[top]] + moved * np.exp(scale), scale
 
 
 @numba.njit(cache=True, parallel=True)
@@ -45,70 +116,24 @@ def document_terms(
     indices: Ints,
     data: Floats,
     log_counts: Floats,
-    signs: Floats,
     u: Floats,
     w: Floats,
-) -> tuple[Floats, ...]:
-    """For each entry, q and t e^{−m}; for each document, y f, its scale m and log|g| + m (−∞ where
-    no score can change f)."""
-    n = len(indptr) - 1
-    most = u.max()
-    near = (
-        most - u.min() < 500.0
-    )  # nothing underflows: one exponential for each type, not for each entry
-    weights = np.exp(u - most) if near else u
-    q, t = np.zeros(len(indices)), np.zeros(len(indices))
-    answer, scale, weight = np.zeros(n), np.full(n, -np.inf), np.full(n, -np.inf)
-    for k in numba.prange(n):
-        start, end = indptr[k], indptr[k + 1]
-        if start == end:
+    q: Floats,
+    t: Floats,
+) -> tuple[Floats, Floats]:
+    """Fills q and t e^{−m} of each entry; returns each document's f and its scale m (−∞ where no
+    score can change f)."""
+    highest = u.max()
+    exponentials = np.exp(u - highest) if highest - u.min() < NO_UNDERFLOW else np.zeros(0)
+    f, scale = np.zeros(len(indptr) - 1), np.full(len(indptr) - 1, -np.inf)
+    for k in numba.prange(len(indptr) - 1):
+        row = slice(indptr[k], indptr[k + 1])
+        if row.start == row.stop:
             continue
-        top, peak, total, largest = start, -np.inf, 0.0, 0.0
-        if not near:
-            for i in range(start, end):
-                peak = max(peak, u[indices[i]] + log_counts[i])
-        base, peak = most if near else peak, -np.inf
-        for i in range(start, end):
-            q[i] = (
-                weights[indices[i]] * data[i]
-                if near
-                else np.exp(u[indices[i]] + log_counts[i] - base)
-            )
-            total += q[i]
-            if q[i] > peak:
-                top, peak = i, q[i]
-        highest_value = w[indices[top]]
-        for i in range(start, end):
-            t[i] = q[i] * (w[indices[i]] - highest_value)
-            largest = max(largest, abs(t[i]))
-        norm, highest, moved = base + np.log(total), -np.inf, 0.0
-        if largest > max(
-            1e-200 * peak, 1e-300
-        ):  # what is lost beside larger terms is 1e-100 of them
-            highest = np.log(largest / total)
-            whole, part = 1 / total, 1 / largest
-            for i in range(start, end):
-                q[i] *= whole
-                t[i] *= part
-                moved += t[i]
-        else:  # so far behind the top that the terms are no numbers but as logarithms
-            for i in range(start, end):
-                q[i] = u[indices[i]] + log_counts[i] - norm
-                difference = abs(w[indices[i]] - w[indices[top]])
-                if difference != 0.0:
-                    highest = max(highest, q[i] + np.log(difference))
-            for i in range(start, end):
-                difference = w[indices[i]] - w[indices[top]]
-                t[i] = np.exp(q[i] - highest) * difference if difference != 0.0 else 0.0
-                moved += t[i]
-                q[i] = np.exp(q[i])
-        scale[k] = highest
-        gap = moved * np.exp(highest)
-        for i in range(start, end):
-            t[i] -= q[i] * moved
-        answer[k] = signs[k] * (w[indices[top]] + gap)
-        weight[k] = highest - np.logaddexp(0.0, answer[k])
-    return q, t, answer, scale, weight
+        types, logs = indices[row], log_counts[row]
+        base = relative_weights(types, data[row], logs, u, highest, exponentials, q[row])
+        f[k], scale[k] = value_terms(types, logs, u, w, base, q[row], t[row])
+    return f, scale
 
 
 @numba.njit(cache=True)
@@ -195,6 +220,20 @@ class OpenEntries:
     entries: Ints
     pairs: Ints
     F: Floats
+
+
+@dataclass(frozen=True)
+class SeenEntries:
+    """Entries that are not left out of a Hessian.
+
+    Attributes:
+        entries: their numbers; is_active: whether a document has any, shape (n,).
+        starts: where each active document's begin among them, and where the last one's end.
+    """
+
+    entries: Ints
+    is_active: NDArray[np.bool_]
+    starts: Ints
 
 
 class Landscape:
@@ -333,59 +372,76 @@ class Landscape:
 
         Terms below `least` are left out, and so is Σ a D Dᵀ of the open entries.
         """
-        m, document, k = self.counts.matrix, self.counts.entry_documents, A.shape[1]
-        strength = np.maximum(np.abs(terms.g), terms.bend)
-        weight = np.maximum(np.abs(terms.t), terms.q)
-        # Beyond V forces count that do not reach the last bit of the others.
-        matters = strength > (LAST_BIT if open_entries is None else 0.0)
-        is_seen = matters[document] & (weight > LAST_BIT) & (strength[document] * weight > least)
-        seen = np.flatnonzero(is_seen)
-        is_active = np.zeros(m.shape[0], bool)
-        is_active[document[seen]] = True
-        if open_entries is not None:
-            is_active[document[open_entries.entries]] = True
-        sizes = np.bincount(document[seen], minlength=m.shape[0])[is_active]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-
-        def per_document(values: Floats) -> NDArray[Any]:
-            """Σ value × coordinates over the entries of each active document."""
-            kept = values[seen].astype(A.dtype)
-            shape = (len(starts) - 1, m.shape[1])
-            rows = sp.csr_array((kept, m.indices[seen], starts), shape=shape) @ A
-            if open_entries is None:
-                return np.asarray(rows)
-            entries = open_entries.entries
-            further = times_differences(
-                document[entries], open_entries.pairs, values[entries], open_entries.F, m.shape[0]
-            )
-            return np.hstack([rows, further[is_active]])
-
+        seen = self._seen(terms, least, open_entries)
+        document, k = self.counts.entry_documents, A.shape[1]
         bent = 0.5 * terms.bend[document] * terms.t - terms.g[document] * terms.q
-        half = per_document(terms.t).T @ per_document(bent)
+        slopes = self._per_document(terms.t, A, seen, open_entries)
+        half = slopes.T @ self._per_document(bent, A, seen, open_entries)
         H = half + half.T
         moved = np.flatnonzero(np.abs(terms.a) > least)
         H[:k, :k] += (A[moved] * terms.a[moved, None].astype(A.dtype)).T @ A[moved]
         return np.asarray(H)
 
+    def _seen(self, terms: Terms, least: float, open_entries: OpenEntries | None) -> SeenEntries:
+        """The entries whose terms reach `least` and the last bit, and their documents."""
+        document, n_documents = self.counts.entry_documents, self.counts.n_documents
+        strength = np.maximum(np.abs(terms.g), terms.bend)
+        weight = np.maximum(np.abs(terms.t), terms.q)
+        # Beyond V forces count that do not reach the last bit of the others.
+        matters = strength > (LAST_BIT if open_entries is None else 0.0)
+        is_seen = matters[document] & (weight > LAST_BIT) & (strength[document] * weight > least)
+        entries = np.flatnonzero(is_seen)
+        is_active = np.zeros(n_documents, bool)
+        is_active[document[entries]] = True
+        if open_entries is not None:
+            is_active[document[open_entries.entries]] = True
+        sizes = np.bincount(document[entries], minlength=n_documents)[is_active]
+        return SeenEntries(entries, is_active, np.concatenate([[0], np.cumsum(sizes)]))
+
+    def _per_document(
+        self,
+        values: Floats,
+        A: NDArray[Any],
+        seen: SeenEntries,
+        open_entries: OpenEntries | None,
+    ) -> NDArray[Any]:
+        """Σ value × coordinates over the entries of each active document."""
+        m = self.counts.matrix
+        stored = (values[seen.entries].astype(A.dtype), m.indices[seen.entries], seen.starts)
+        rows = sp.csr_array(stored, shape=(len(seen.starts) - 1, m.shape[1])) @ A
+        if open_entries is None:
+            return np.asarray(rows)
+        entries = open_entries.entries
+        document = self.counts.entry_documents[entries]
+        further = times_differences(
+            document, open_entries.pairs, values[entries], open_entries.F, m.shape[0]
+        )
+        return np.hstack([rows, further[seen.is_active]])
+
     def terms(self, u: Floats) -> Terms:
         """At scores u = E p."""
-        m, signs = self.counts.matrix, self.counts.signs
-        q, t, answer, scale, weight = document_terms(
-            m.indptr, m.indices, m.data, self._log_counts, signs, u, self.w
-        )
+        m = self.counts.matrix
+        q, t = np.zeros(m.nnz), np.zeros(m.nnz)
+        f, scale = document_terms(m.indptr, m.indices, m.data, self._log_counts, u, self.w, q, t)
+        answer = self.counts.signs * f
+        weight = scale - np.logaddexp(0.0, answer)
         shift = float(weight.max())
         if shift == -math.inf:
-            zeros = np.zeros(len(signs))
-            return Terms(q, t, answer, zeros, zeros, np.zeros(len(self.w)), shift)
+            g = np.zeros_like(answer)
+            return Terms(q, t, answer, g, g, np.zeros_like(self.w), shift)
         share = np.exp(weight - shift)
-        g = -signs * share
+        g = self._shared_by_equals(-self.counts.signs * share)
         bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
+        a = sum_per_type(m.indptr, m.indices, g, t, m.shape[1])
+        return Terms(q, t, answer, g, bend, a, shift)
+
+    def _shared_by_equals(self, g: Floats) -> Floats:
+        """Slopes of documents; equal ones with different labels all get their mean."""
         if len(self._equal):
             sizes = np.maximum(np.bincount(self._equal), 1)
             means = np.bincount(self._equal, g[self._contradicted]) / sizes
             g[self._contradicted] = means[self._equal]
-        a = sum_per_type(m.indptr, m.indices, g, t, m.shape[1])
-        return Terms(q, t, answer, g, bend, a, shift)
+        return g
 
     def _gradient(self, terms: Terms) -> Gradient:
         slope = self.E.T @ terms.a

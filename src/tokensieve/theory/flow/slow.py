@@ -77,6 +77,40 @@ class Forces:
 
 
 @dataclass(frozen=True)
+class UnselectedEntries:
+    """The entries (X, r) of a document and an unselected type.
+
+    Attributes:
+        pairs: distinct pairs (a, b) of the group that X selects and the group of r, shape (j, 2).
+        document, pair: number of X, and the row of `pairs`, of each entry.
+        log_share: log of c_r e^{E_r·z*}/Z_X(z*).
+        gain: y (f* − w_r).
+    """
+
+    pairs: Ints
+    document: Ints
+    pair: Ints
+    log_share: Floats
+    gain: Floats
+
+    @classmethod
+    def of(cls, land: Landscape, face: Face, at: Equilibrium) -> UnselectedEntries:
+        counts = land.counts
+        unselected = np.flatnonzero(~face.mask)
+        document, types = counts.entry_documents[unselected], counts.matrix.indices[unselected]
+        ends = np.stack([face.own[document], face.group[types]], axis=1)
+        pairs, pair = Landscape.distinct(ends, len(face.lead))
+        log_weight = np.log(counts.matrix.data[unselected]) + (land.E @ at.z)[types]
+        return cls(
+            pairs=pairs,
+            document=document,
+            pair=pair,
+            log_share=log_weight - at.log_total[document],
+            gain=counts.signs[document] * (at.answers[document] - land.w[types]),
+        )
+
+
+@dataclass(frozen=True)
 class Exponentials:
     """Φ, with the interface of `Landscape`.
 
@@ -98,22 +132,16 @@ class Exponentials:
     @classmethod
     def of(cls, land: Landscape, face: Face, at: Equilibrium) -> Exponentials:
         """Φ of a face, at the minimum of L_S on V."""
-        counts, F = land.counts, land.E[face.lead] @ face.outside
-        unselected = ~face.mask
-        document = counts.entry_documents[unselected]
-        types = counts.matrix.indices[unselected]
-        sign = counts.signs[document]
-        log_weight = np.log(counts.matrix.data[unselected]) + (land.E @ at.z)[types]
-        log_weight = log_weight - at.log_total[document]
-        pull = sign * (at.answers[document] - land.w[types])
-        ends = np.stack([face.own[document], face.group[types]], axis=1)
-        pairs, pair_of_entry = Landscape.distinct(ends, len(F))
+        F = land.E[face.lead] @ face.outside
+        entries = UnselectedEntries.of(land, face, at)
+        n_pairs = len(entries.pairs)
+        signed_answer = land.counts.signs[entries.document] * at.answers[entries.document]
         with np.errstate(divide="ignore"):
-            log_force = np.log(np.abs(pull)) - np.logaddexp(0.0, sign * at.answers[document])
-            log_force = log_force + (log_weight - math.log(counts.n_documents))
-            log_k, sign_k = signed_sum(log_force, np.sign(pull), pair_of_entry, len(pairs))
-        nearest = largest_of_each(log_weight, pair_of_entry, len(pairs))
-        return cls(F, pairs, log_k, sign_k, nearest)
+            log_force = np.log(np.abs(entries.gain)) - np.logaddexp(0.0, signed_answer)
+            log_force += entries.log_share - math.log(land.counts.n_documents)
+            log_k, sign = signed_sum(log_force, np.sign(entries.gain), entries.pair, n_pairs)
+        nearest = largest_of_each(entries.log_share, entries.pair, n_pairs)
+        return cls(F, entries.pairs, log_k, sign, nearest)
 
     @property
     def without_force(self) -> NDArray[np.bool_]:
@@ -292,15 +320,16 @@ def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
     square = float(D @ D)
     if phi.sign[first] > 0 or square == 0:
         return ShutGap()
+    is_other = np.arange(len(level)) != first
     moves = phi.gaps(D) / square  # nats by which each gap closes per nat of this one
-    distance = -NEAR - 1 - phi.nearness(q)
-    others = np.arange(len(level)) != first
-    behind = (level[first] - MATTERS - level)[others]
-    gain = moves[others] - 1
+    behind = (level[first] - MATTERS - level)[is_other]
+    if behind.min(initial=0.0) < 0:
+        return ShutGap()
+    gain = moves[is_other] - 1
     until_strong = behind[gain > 0] / gain[gain > 0]
-    until_near = distance[moves > 0] / moves[moves > 0]
+    until_near = (-NEAR - 1 - phi.nearness(q))[moves > 0] / moves[moves > 0]
     closes_by = float(np.concatenate([until_strong, until_near]).min())
-    if behind.min(initial=0.0) < 0 or closes_by <= 1:
+    if closes_by <= 1:
         return ShutGap()
     log_passed = math.log(-math.expm1(-closes_by)) - float(level[first]) - math.log(square)
     return ShutGap(np.asarray(q - D * (closes_by / square)), log_passed)

@@ -52,7 +52,10 @@ COLUMNS = ("coordinates", "arc", "log_time", "loss", "log_gradient")
 FINITE = "finite limit"
 UNDECIDED = "undecided at the budget"
 # What a limit on a surface means.
-SURFACE = "for documents with the same tokens but different labels, the prediction is the frequency of their labels"
+SURFACE = (
+    "for documents with the same tokens but different labels, the prediction is the frequency of "
+    "their labels"
+)
 # Beyond this value the loss is too flat to follow in double precision.
 LARGEST_VALUE = 300.0
 # An exponent is fitted to the last so large a factor of ‖p‖, and to angles that are no rounding.
@@ -549,8 +552,8 @@ def check_problem(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
     largest = np.abs(w).max(initial=0.0)
     if largest > LARGEST_VALUE:
         raise InputError(
-            f"values reach ±{largest:.3g}: beyond ±{LARGEST_VALUE:.0f} the loss is too flat to follow in "
-            "double precision; use a smaller step size (--eta)"
+            f"values reach ±{largest:.3g}: beyond ±{LARGEST_VALUE:.0f} the loss is too flat to "
+            "follow in double precision; use a smaller step size (--eta)"
         )
     if counts.n_documents == 0 or classes != 2:
         raise InputError(

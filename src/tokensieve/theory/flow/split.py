@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats
 from tokensieve.theory.flow.face import Face
@@ -31,6 +32,16 @@ from tokensieve.theory.flow.landscape import (
 from tokensieve.theory.geometry import laplacian_form, span_of
 
 
+def moving_entries(
+    land: Landscape, face: Face, u: Floats, clock: float, margin: float
+) -> NDArray[np.bool_]:
+    """The unselected entries whose force could move something by e^{−margin} within e^clock of
+    time, at scores u."""
+    level = np.where(face.mask, -math.inf, land.logarithms(land.terms(u)))
+    strongest = float(level.max(initial=-math.inf))
+    return np.asarray(level > min(-max(clock, 0.0), strongest) - margin)
+
+
 class SplitLandscape:
     """L in the coordinates (ζ, q) of a face and of the pairs that are live at p.
 
@@ -44,13 +55,10 @@ class SplitLandscape:
         F = land.E[face.lead] @ face.outside
         q = face.outside.T @ p
         u = self._A @ (face.inside.T @ p) + (F @ q)[face.group]
-        level = np.where(face.mask, -math.inf, land.logarithms(land.terms(u)))
-        strongest = float(level.max(initial=-math.inf))
-        moves = level > min(-max(clock, 0.0), strongest) - margin
+        moves = moving_entries(land, face, u, clock, margin)
         kept = moves | face.mask | land.strong(p, clock, margin)
         self.land = LiveEntries(land, kept, u)
         counts = self.land.counts
-        types = counts.matrix.indices
 
         # Open entries are the unselected ones; idle ones move nothing yet.
         self._is_open = ~face.mask[kept]
@@ -60,9 +68,10 @@ class SplitLandscape:
         self._idle = np.flatnonzero(~is_moving)
         # Of each the group that its document selects and its own.
         own = face.own[self._open_documents]
-        self._ends = np.stack([own, face.group[types[self._open]]], axis=1)
+        types = counts.matrix.indices[self._open]
+        self._ends = np.stack([own, face.group[types]], axis=1)
         # Entries of one type with one selected group share a number: their forces are summed first.
-        numbers = own * counts.n_types + types[self._open]
+        numbers = own * counts.n_types + types
         self._first, self._pair = np.unique(numbers, return_index=True, return_inverse=True)[1:]
 
         live_pairs = land.distinct(self._ends[is_moving], counts.n_types)[0]

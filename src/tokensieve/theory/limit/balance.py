@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.theory.flow.integrator import STEEP
@@ -76,6 +77,7 @@ class TightPairs:
     Attributes:
         pairs: groups (a, b), shape (j, 2).
         log_k, sign: log|K| and the sign of K, shape (j,).
+        span: orthonormal basis of that span, shape (r − k, l).
         views: embeddings of the groups in a basis of that span, shape (m, l).
         direction: p̂ in it, shape (l,).
     """
@@ -83,8 +85,22 @@ class TightPairs:
     pairs: Ints
     log_k: Floats
     sign: Floats
+    span: Floats
     views: Floats
     direction: Floats
+
+    @classmethod
+    def of(cls, slow: Exponentials, is_tight: NDArray[np.bool_], direction: Floats) -> TightPairs:
+        pairs = slow.pairs[is_tight]
+        span = span_of(slow.F, pairs)
+        return cls(
+            pairs=pairs,
+            log_k=slow.log_k[is_tight],
+            sign=slow.sign[is_tight],
+            span=span,
+            views=slow.F @ span,
+            direction=span.T @ direction,
+        )
 
     def gaps(self, x: Floats) -> Floats:
         """D·ρ of each pair for ρ with coordinates x."""
@@ -114,33 +130,28 @@ def certify_balance(
     """(F3) from where the slow flow is; None if Newton's method finds no strict minimum nearby."""
     gaps = slow.gaps(direction)
     has_force = ~slow.without_force
-    tight = np.flatnonzero((gaps <= 1 + CERTIFIED) & has_force)
-    if not len(tight) or gaps[has_force].min() < 1 - CERTIFIED or gaps.min() < CONFIRMED:
+    is_tight = (gaps <= 1 + CERTIFIED) & has_force
+    if not is_tight.any() or gaps[has_force].min() < 1 - CERTIFIED or gaps.min() < CONFIRMED:
         return None
-    pairs = slow.pairs[tight]
-    B = span_of(slow.F, pairs)
-    psi = TightPairs(pairs, slow.log_k[tight], slow.sign[tight], slow.F @ B, B.T @ direction)
-    start = B.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
-    length = float(np.linalg.norm(direction))
-    x, residual = minimise(psi, start, length)
+    psi = TightPairs.of(slow, is_tight, direction)
+    start = psi.span.T @ (phase.slow_path[-1] - direction * float(phase.log_time[-1]))
+    x, residual = minimise(psi, start, float(np.linalg.norm(direction)))
     eigenvalues, _ = psi.curvature(x)
-
-    pulling = int(np.sum(psi.sign < 0))
-    drift = float(np.abs(psi.gaps(x - start)).max())
     # Where no pair pulls, Ψ is convex and has one minimum. With a weak force, a slow flow in its
     # direction stays far away for long.
-    is_convex = not pulling and angle_between(velocity, direction) <= CONFIRMED
-    is_near = is_convex or drift <= NEARBY
-    is_strict = eigenvalues[0] > FLAT * eigenvalues[-1]
-    if residual > CERTIFIED or not is_strict or not is_near:
+    n_pulling = int(np.sum(psi.sign < 0))
+    is_convex = not n_pulling and angle_between(velocity, direction) <= CONFIRMED
+    if not is_convex and float(np.abs(psi.gaps(x - start)).max()) > NEARBY:
+        return None
+    if residual > CERTIFIED or eigenvalues[0] <= FLAT * eigenvalues[-1]:
         return None
     return Balance(
         direction=direction,
-        rho=B @ x,
-        offset=B @ x,
-        tight=pairs,
-        span=B,
-        pulling=pulling,
+        rho=psi.span @ x,
+        offset=psi.span @ x,
+        tight=psi.pairs,
+        span=psi.span,
+        pulling=n_pulling,
         curvature=float(eigenvalues[0]),
         spread=float(eigenvalues[0] / eigenvalues[-1]),
         residual=residual,

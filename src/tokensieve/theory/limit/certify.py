@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Floats
+from tokensieve.arrays import Floats, Ints
 from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.equilibrium import Equilibrium
@@ -223,20 +223,25 @@ class FlowLimit:
         if self.face is None or self.finite is None:
             return []
         mask, u = self.face.mask, E @ self.finite.z
-        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
-        by_score = np.lexsort((-u[types], document))
-        document, types = document[by_score], types[by_score]
-        _, first, own = np.unique(document, return_index=True, return_inverse=True)
-        is_below = first[own] != np.arange(len(types))
-        pairs = np.stack([types[first[own[is_below]]], types[is_below]], axis=1)
-        pairs, met, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
-        rows = np.lexsort((met, -shared))[:most]
+        pairs = below_top(counts.entry_documents[mask], counts.matrix.indices[mask], u)
+        pairs, first, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+        rows = np.lexsort((first, -shared))[:most]
+        gaps = (u[pairs[:, 0]] - u[pairs[:, 1]])[rows].tolist()
         return [
-            FiniteGap(above, below, float(u[above] - u[below]), documents)
-            for (above, below), documents in zip(
-                pairs[rows].tolist(), shared[rows].tolist(), strict=True
+            FiniteGap(above, below, gap, documents)
+            for (above, below), gap, documents in zip(
+                pairs[rows].tolist(), gaps, shared[rows].tolist(), strict=True
             )
         ]
+
+
+def below_top(document: Ints, types: Ints, u: Floats) -> Ints:
+    """The highest type and each lower one of every document, by falling score, shape (j, 2)."""
+    order = np.lexsort((-u[types], document))
+    _, first, row = np.unique(document[order], return_index=True, return_inverse=True)
+    types = types[order]
+    is_below = first[row] != np.arange(len(types))
+    return np.stack([types[first[row[is_below]]], types[is_below]], axis=1)
 
 
 def finite_limit(land: Landscape, flow: Flow) -> FlowLimit:
@@ -369,8 +374,8 @@ def certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: flo
         return replace(limit, reason=reason)
     if has_pairs and (slow.without_force.all() or has_second_order_forces(land, phase)):
         reason = (
-            "two documents have the same tied tokens but differ in a token whose forces cancel; only "
-            "second-order terms act on that token, and these are not modelled"
+            "two documents have the same tied tokens but differ in a token whose forces cancel; "
+            "only second-order terms act on that token, and these are not modelled"
         )
         return replace(limit, reason=reason)
     if not has_pairs or phase.end == "still":
@@ -396,26 +401,31 @@ def certified_divergence(
         reason = OUT_OF_TIME if is_late else "the max-margin problem was not solved"
         return replace(limit, reason=reason)
 
-    slow = phase.ties.slow
-    unit, log_size = slow.slope(phase.slow_path[-1])
-    velocity = unit * math.exp(min(phase.clock + log_size, STEEP))  # dq/dlog t at the end
+    velocity = last_velocity(phase)
     balance = None
     if margin.status == "solved":
-        balance = certify_balance(slow, phase.ties.face.outside.T @ margin.p, phase, velocity)
+        direction = phase.ties.face.outside.T @ margin.p
+        balance = certify_balance(phase.ties.slow, direction, phase, velocity)
     is_max_margin = balance is not None and balance.is_max_margin
     if balance is None:
         balance = balance_along_flow(phase, velocity)
     if balance is None:
-        why = "(F3) has no strict local minimum near the flow"
+        reason = "(F3) has no strict local minimum near the flow"
         if margin.status != "solved":
-            why = f"(F2) is {margin.status}"
-        return replace(limit, reason=f"{why}; a longer flow would decide")
+            reason = f"(F2) is {margin.status}"
+        return replace(limit, reason=f"{reason}; a longer flow would decide")
     away = angle_between(velocity, balance.direction)
     if away > CONFIRMED:
         reason = f"the slow flow is still {away:.2g} rad away from p̂"
         return replace(limit, balance=balance, reason=reason)
     balance = replace(balance, offset=settled_offset(phase, balance))
     return with_direction(replace(limit, balance=balance, is_max_margin=is_max_margin), phase)
+
+
+def last_velocity(phase: Phase) -> Floats:
+    """dq/dlog t at the end of a phase."""
+    unit, log_size = phase.ties.slow.slope(phase.slow_path[-1])
+    return unit * math.exp(min(phase.clock + log_size, STEEP))
 
 
 def margin_of(land: Landscape, phase: Phase, max_seconds: float) -> Margin:
@@ -474,7 +484,8 @@ def summary(dimension: int, balance: Balance, is_max_margin: bool) -> str:
     """The certificates in a sentence."""
     gaps = "no score gap stays finite"
     if dimension:
-        gaps = f"{dimension} independent score {noun(dimension, 'gap')} {verb(dimension, 'stay')} finite"
+        stay = verb(dimension, "stay")
+        gaps = f"{dimension} independent score {noun(dimension, 'gap')} {stay} finite"
     pulling = "none works"
     if balance.pulling:
         pulling = f"{balance.pulling} of them {verb(balance.pulling, 'work')}"

@@ -17,6 +17,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.theory.flow.equilibrium import Equilibrium
 from tokensieve.theory.flow.face import Face
 from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.flow.slow import UnselectedEntries
 from tokensieve.theory.limit.balance import Balance
 
 # Within the tube the Hessian of L_S changes by at most this fraction of itself; the theorem allows
@@ -156,24 +157,8 @@ def range_per_document(document: Ints, values: Floats, n_documents: int) -> Floa
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """The pairs (X, r) of a document and an unselected type, one a row.
-
-    Attributes:
-        document: number of X; pair_class: number of the class, the set of pairs with one D.
-        log_share: log of c_r e^{E_r·z*}/Z_X(z*).
-        gain: y (f* − w_r).
-    """
-
-    document: Ints
-    pair_class: Ints
-    log_share: Floats
-    gain: Floats
-
-
-@dataclass(frozen=True)
 class PairClasses:
-    """The classes of pairs, one a row.
+    """The classes of entries with one D, one a row.
 
     Attributes:
         D: shape (classes, r − k); length: |D|; delta: D·p̂ − 1.
@@ -214,19 +199,8 @@ class Inequality:
         self._face, self._finite, self._balance, self._basin = face, finite, balance, basin
         self._tube_length = basin.tube * basin.longest
         self._documents = DocumentSizes.of(land, face, finite)
-        counts = land.counts
-        unselected = np.flatnonzero(~face.mask)
-        document, types = counts.entry_documents[unselected], counts.matrix.indices[unselected]
-        ends = np.stack([face.own[document], face.group[types]], axis=1)
-        class_ends, pair_class = Landscape.distinct(ends, len(face.lead))
-        self._classes = pair_classes(land, face, balance, class_ends)
-        scores = (land.E @ finite.z)[types] + np.log(counts.matrix.data[unselected])
-        self._pairs = Pairs(
-            document=document,
-            pair_class=pair_class,
-            log_share=scores - finite.log_total[document],
-            gain=counts.signs[document] * (finite.answers[document] - land.w[types]),
-        )
+        self._entries = UnselectedEntries.of(land, face, finite)
+        self._classes = pair_classes(land, face, balance, self._entries.pairs)
 
     def beside(self, point: Floats) -> LinePlace:
         """A point of the curve, shape (r,), on the clock that makes |R₀| smallest.
@@ -254,27 +228,27 @@ class Inequality:
 
     def left(self, place: LinePlace, radius: float) -> float:
         """The left side; infinite where a condition of the theorem fails."""
-        gaps = (self._classes.D @ place.line)[self._pairs.pair_class]
-        log_weight = self._pairs.log_share - gaps
+        gaps = (self._classes.D @ place.line)[self._entries.pair]
+        log_weight = self._entries.log_share - gaps
         reach = self._classes.length * radius
         H = self._largest_weight(log_weight, reach)
         integral = self._basin.integral(self._push(H), place.off_equilibrium, place.log_time)
         if integral == math.inf:
             return math.inf
-        sigmoid = self._documents.sigmoid[self._pairs.document]
+        sigmoid = self._documents.sigmoid[self._entries.document]
         amount = np.exp(np.minimum(log_weight + place.log_time, HUGE)) * sigmoid
-        force = self._per_class(self._pairs.gain * amount)
+        force = self._per_class(self._entries.gain * amount)
         error = self._per_class(self._relative_errors(H, integral) * amount)
         return place.off_line**2 / 2 + self._motion(force, error, reach)
 
     def _largest_weight(self, log_weight: Floats, reach: Floats) -> Floats:
         """H, a bound on the weight of each document's unselected types while |R| ≤ r, shape
         (n,)."""
-        stretch = (self._documents.spread * self._tube_length)[self._pairs.document]
-        log_largest = log_weight + reach[self._pairs.pair_class] + stretch
+        stretch = (self._documents.spread * self._tube_length)[self._entries.document]
+        log_largest = log_weight + reach[self._entries.pair] + stretch
         largest = np.exp(np.minimum(log_largest, HUGE))
         n_documents = len(self._documents.spread)
-        return np.asarray(np.bincount(self._pairs.document, largest, n_documents), np.float64)
+        return np.asarray(np.bincount(self._entries.document, largest, n_documents), np.float64)
 
     def _push(self, H: Floats) -> float:
         """B, a bound on what unselected types add to the gradient on V."""
@@ -283,13 +257,13 @@ class Inequality:
         return float(np.mean(H * part))
 
     def _relative_errors(self, H: Floats, integral: float) -> Floats:
-        """|K̃ − K|/A of each pair, integrated over time."""
-        sizes, document = self._documents, self._pairs.document
+        """|K̃ − K|/A of each entry, integrated over time."""
+        sizes, document = self._documents, self._entries.document
         exponent = (sizes.gamma + sizes.spread) * self._tube_length + (sizes.values + 1) * H
         growth = np.exp(np.minimum(exponent, HUGE))
         logit = sizes.gamma * integral + sizes.values * H
         change = logit + sizes.spread * integral + H
-        gain = np.abs(self._pairs.gain)
+        gain = np.abs(self._entries.gain)
         return np.asarray(gain * (growth * change)[document] + (growth * logit)[document])
 
     def _motion(self, force: Floats, error: Floats, reach: Floats) -> float:
@@ -313,7 +287,7 @@ class Inequality:
 
     def _per_class(self, values: Floats) -> Floats:
         n_classes = len(self._classes.length)
-        return np.asarray(np.bincount(self._pairs.pair_class, values, n_classes), np.float64)
+        return np.asarray(np.bincount(self._entries.pair, values, n_classes), np.float64)
 
 
 def pair_classes(land: Landscape, face: Face, balance: Balance, ends: Ints) -> PairClasses:

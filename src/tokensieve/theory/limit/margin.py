@@ -19,10 +19,9 @@ more than a large ‖p‖.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -43,6 +42,13 @@ STEPS = 200_000
 # Rounding, relative to the longest embedding: of ‖Dᵀλ‖ with Σλ = 1 (a proof of infeasibility), and
 # of D_i (equal embeddings).
 _PROOF = 1e-13
+# A solution counts if its duality gap and its residual are no larger than this.
+ACCURATE = 1e-6
+# So many pairs are taken in at a time, in so many rounds.
+PAIRS_AT_ONCE = 2_000
+MAX_ROUNDS = 200
+# The numbers of a certificate in summary.json.
+FIGURES = "margin primal dual duality_gap kkt_residual smallest_margin farkas".split()
 
 
 @dataclass(frozen=True)
@@ -70,38 +76,30 @@ class Margin:
 
     status: str
     p: Floats
-    margin: float
     pairs: Ints
     multipliers: Floats
-    primal: float
-    dual: float
-    duality_gap: float
-    kkt_residual: float
-    smallest_margin: float
-    farkas: float
     constraints: int
     ties: int
+    margin: float = math.inf
+    primal: float = 0.0
+    dual: float = 0.0
+    duality_gap: float = 0.0
+    kkt_residual: float = 0.0
+    smallest_margin: float = math.inf
+    farkas: float = math.nan
 
     def to_dict(self) -> dict[str, str | float | int | None]:
         """The certificate, ready for JSON (undefined figures are None)."""
-        out: dict[str, str | float | int | None] = {
+        figures: dict[str, str | float | int | None] = {
             "status": self.status,
             "support_pairs": len(self.pairs),
+            "constraints": self.constraints,
+            "ties": self.ties,
         }
-        out |= {"constraints": self.constraints, "ties": self.ties}
-        names = (
-            "margin",
-            "primal",
-            "dual",
-            "duality_gap",
-            "kkt_residual",
-            "smallest_margin",
-            "farkas",
-        )
-        figures = {name: float(getattr(self, name)) for name in names}
-        return out | {
-            name: value if math.isfinite(value) else None for name, value in figures.items()
-        }
+        for name in FIGURES:
+            value = float(getattr(self, name))
+            figures[name] = value if math.isfinite(value) else None
+        return figures
 
 
 def max_margin(
@@ -136,17 +134,22 @@ def max_margin(
     z = np.zeros(problem.E.shape[1]) if near is None else problem.basis.T @ near
     # So short that every margin is below one.
     z = z / max(4 * float(np.abs(problem.E @ z).max(initial=0.0)), np.finfo(float).tiny)
-    pairs, lam, status, rounds = np.zeros((0, 2), np.int64), np.zeros(0), "nothing to separate", 0
-    fresh, written = problem.most_violated_pairs(z), 0
+    solution = _Solution("nothing to separate", np.zeros((0, 2), np.int64), np.zeros(0), z)
+    fresh = problem.most_violated_pairs(z)
+    n_rounds = n_written = 0
     while len(fresh):
-        rounds, written = rounds + 1, written + len(fresh)
-        pairs = np.concatenate([pairs[lam > 0], fresh])
-        z, lam, status = _solve(problem.E, pairs)
-        fresh = problem.most_violated_pairs(z) if status == "solved" else fresh[:0]
-        if len(fresh) and (time.monotonic() - started > max_seconds or rounds == 200):
-            status = "stopped early"
+        n_rounds += 1
+        n_written += len(fresh)
+        support = solution.pairs[solution.multipliers > 0]
+        solution = _solve(problem.E, np.concatenate([support, fresh]))
+        if solution.status != "solved":
             break
-    return _certify(problem, (pairs, z, lam), status, written)
+        fresh = problem.most_violated_pairs(solution.z)
+        is_late = time.monotonic() - started > max_seconds or n_rounds == MAX_ROUNDS
+        if len(fresh) and is_late:
+            solution = replace(solution, status="stopped early")
+            break
+    return _certify(problem, solution, n_written)
 
 
 def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
@@ -158,16 +161,17 @@ def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool
     """
     m = counts.matrix
     mask = np.zeros(m.nnz, bool)
-    for k, chosen in types.items():
+    for k, selected in types.items():
         if not 0 <= k < counts.n_documents:
             raise InputError(f"document {k} does not exist: there are {counts.n_documents}")
-        held = m.indices[m.indptr[k] : m.indptr[k + 1]]
-        absent = sorted(set(chosen) - set(held.tolist()))
+        row = slice(*m.indptr[k : k + 2])
+        absent = sorted(set(selected) - set(m.indices[row].tolist()))
         if absent:
             raise InputError(
-                f"document {k} does not contain type {absent[0]}: select only types that occur in it"
+                f"document {k} does not contain type {absent[0]}: "
+                "select only types that occur in it"
             )
-        mask[m.indptr[k] : m.indptr[k + 1]] = np.isin(held, chosen)
+        mask[row] = np.isin(m.indices[row], selected)
     return mask
 
 
@@ -196,11 +200,11 @@ class _Problem:
         return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
 
     def most_violated_pairs(self, z: Floats) -> Ints:
-        """Up to 2,000 of these pairs whose margin is smallest, as long as it is below 1 −
+        """The first pairs of these whose margin is smallest, as long as it is below 1 −
         _VIOLATION; none twice."""
         pairs, gaps = self.closest_types(z)
-        once = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
-        worst = once[np.argsort(gaps[once], kind="stable")[:2_000]]
+        distinct = np.unique(self._lead[pairs], axis=0, return_index=True)[1]
+        worst = distinct[np.argsort(gaps[distinct], kind="stable")[:PAIRS_AT_ONCE]]
         return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
 
 
@@ -224,35 +228,59 @@ def _extremes(
     return low, high
 
 
-def _solve(E: Floats, pairs: Ints) -> tuple[Floats, Floats, str]:
-    """Shortest z over some pairs: (z, λ, status); λ that proves infeasibility sums to one.
+@dataclass(frozen=True)
+class _Solution:
+    """The shortest z over some pairs and its multipliers; those of an infeasible problem prove that
+    it is, and sum to one."""
 
-    Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23): λ ≥
-    0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ, by non-negative least squares. Its support has independent
-    rows, for which λ is then solved to rounding.
+    status: str
+    pairs: Ints
+    multipliers: Floats
+    z: Floats
+
+
+def _solve(E: Floats, pairs: Ints) -> _Solution:
+    """Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23).
+
+    The λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ, by non-negative least squares. Its support has
+    independent rows, for which λ is then solved to rounding.
     """
-    longest, D = float(np.linalg.norm(E, axis=1).max()), E[pairs[:, 0]] - E[pairs[:, 1]]
+    D = E[pairs[:, 0]] - E[pairs[:, 1]]
+    origin = np.zeros(E.shape[1])
+    longest = float(np.linalg.norm(E, axis=1).max())
     lengths = np.linalg.norm(D, axis=1)
     equal = lengths <= _PROOF * longest
     if equal.any():
-        return np.zeros(E.shape[1]), equal / equal.sum(), "infeasible"
+        return _Solution("infeasible", pairs, equal / equal.sum(), origin)
     A = np.vstack([(D / lengths[:, None]).T, lengths.min() / lengths])  # rows of unit length
     try:
         x, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=STEPS)
     except RuntimeError:
-        return np.zeros(E.shape[1]), np.zeros(len(D)), "stopped early"
-    lam = x / max(float(1 - A[-1] @ x), 1e-100) / lengths.min() / lengths  # very long if infeasible
-    if (proof := _infeasibility_proof(D, lam, longest)) is not None:
-        return np.zeros(E.shape[1]), proof, "infeasible"
-    held = np.flatnonzero(lam > 0)
-    with contextlib.suppress(la.LinAlgError):
-        factor = la.cho_factor(D[held] @ D[held].T, lower=True)
-        polished = la.cho_solve(factor, np.ones(len(held)))
-        for _ in range(2):
-            polished += la.cho_solve(factor, 1 - D[held] @ (D[held].T @ polished))
-        if polished.min() >= 0:
-            lam[held] = polished
-    return D.T @ lam, lam, "solved"
+        return _Solution("stopped early", pairs, np.zeros(len(D)), origin)
+    missing = max(float(1 - A[-1] @ x), 1e-100)  # next to nothing if infeasible
+    multipliers = x / missing / lengths.min() / lengths
+    proof = _infeasibility_proof(D, multipliers, longest)
+    if proof is not None:
+        return _Solution("infeasible", pairs, proof, origin)
+    multipliers = _polished(D, multipliers)
+    return _Solution("solved", pairs, multipliers, D.T @ multipliers)
+
+
+def _polished(D: Floats, multipliers: Floats) -> Floats:
+    """Multipliers of the same support, solved to rounding; as they were if that makes one
+    negative."""
+    support = np.flatnonzero(multipliers > 0)
+    rows = D[support]
+    try:
+        factor = la.cho_factor(rows @ rows.T, lower=True)
+    except la.LinAlgError:
+        return multipliers
+    polished = la.cho_solve(factor, np.ones(len(support)))
+    for _ in range(2):
+        polished += la.cho_solve(factor, 1 - rows @ (rows.T @ polished))
+    if polished.min() >= 0:
+        multipliers[support] = polished
+    return multipliers
 
 
 def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | None:
@@ -276,41 +304,55 @@ def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | Non
     return None
 
 
-def _certify(
-    problem: _Problem, found: tuple[Ints, Floats, Floats], status: str, written: int
-) -> Margin:
-    """Figures of the certificate, from (pairs, z, λ) and all constraints, whatever produced them;
-    `written`: pairs written down."""
-    pairs, z, lam = found
-    support, weights = pairs[lam > 0], lam[lam > 0]
-    D = problem.E[support[:, 0]] - problem.E[support[:, 1]]
-    shadow = D.T @ weights
-    margin, primal, dual, gap, residual, smallest, farkas = (
-        0.0,
-        math.inf,
-        math.inf,
-        *(4 * [math.nan]),
+def _certify(problem: _Problem, solution: _Solution, n_written: int) -> Margin:
+    """The certificate, from all constraints, whatever produced the solution."""
+    is_support = solution.multipliers > 0
+    certificate = Margin(
+        status=solution.status,
+        p=np.zeros(len(problem.basis)),
+        pairs=solution.pairs[is_support],
+        multipliers=solution.multipliers[is_support],
+        constraints=n_written,
+        ties=problem.ties,
     )
-    if not written:
-        margin, primal, dual, gap, residual, smallest = math.inf, 0.0, 0.0, 0.0, 0.0, math.inf
-    elif status == "infeasible" or not len(support) or not z.any():
-        z = np.zeros_like(z)
-        farkas = float(np.linalg.norm(shadow)) / (
-            float(np.linalg.norm(problem.E, axis=1).max()) or 1.0
+    if not n_written:
+        return certificate
+    D = problem.E[certificate.pairs[:, 0]] - problem.E[certificate.pairs[:, 1]]
+    if solution.status == "infeasible" or not len(D) or not solution.z.any():
+        longest = float(np.linalg.norm(problem.E, axis=1).max()) or 1.0
+        return replace(
+            certificate,
+            margin=0.0,
+            primal=math.inf,
+            dual=math.inf,
+            duality_gap=math.nan,
+            kkt_residual=math.nan,
+            smallest_margin=math.nan,
+            farkas=float(np.linalg.norm(D.T @ certificate.multipliers)) / longest,
         )
-    else:
-        norm, total, smallest = (
-            float(np.linalg.norm(z)),
-            float(weights.sum()),
-            float(problem.closest_types(z)[1].min()),
-        )
-        margin = 1 / norm
-        primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
-        dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
-        off = float(weights @ np.abs(D @ z - 1)) / total
-        residual = max(float(np.linalg.norm(z - shadow)) / norm, max(0.0, 1 - smallest), off)
-        gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
-        if status == "solved" and max(gap, residual) > 1e-6:
-            status = "stopped early"
-    figures = (margin, support, weights, primal, dual, gap, residual, smallest, farkas)
-    return Margin(status, problem.basis @ z, *figures, constraints=written, ties=problem.ties)
+    return _of_solution(problem, certificate, solution.z, D)
+
+
+def _of_solution(problem: _Problem, certificate: Margin, z: Floats, D: Floats) -> Margin:
+    """The certificate of a z that is not zero, with the differences D of its support."""
+    multipliers = certificate.multipliers
+    shadow = D.T @ multipliers
+    norm, total = float(np.linalg.norm(z)), float(multipliers.sum())
+    smallest = float(problem.closest_types(z)[1].min())
+    primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
+    dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
+    gap = (primal - dual) / primal if math.isfinite(primal) else math.inf
+    slack = float(multipliers @ np.abs(D @ z - 1)) / total
+    residual = max(float(np.linalg.norm(z - shadow)) / norm, 1 - smallest, slack)
+    is_accurate = max(gap, residual) <= ACCURATE
+    return replace(
+        certificate,
+        status=certificate.status if is_accurate else "stopped early",
+        p=problem.basis @ z,
+        margin=1 / norm,
+        primal=primal,
+        dual=dual,
+        duality_gap=gap,
+        kkt_residual=residual,
+        smallest_margin=smallest,
+    )
