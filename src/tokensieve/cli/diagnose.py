@@ -10,7 +10,7 @@ reports progress every 30 seconds; --quiet turns that off.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ class _Job:
         prompt: column of the prompt that the model reads before each of two answers.
     """
 
-    loaders: dict[str, Callable[[], Loaded]]
+    loaders: Mapping[str, Callable[[], Loaded]]
     source: str
     settings: DiagnoseSettings
     mapping: dict[str, str]

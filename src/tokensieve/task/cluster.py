@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import PurePath
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -60,15 +60,70 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.reading_report import ReadingReport
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 from tokensieve.wording import plural
 
-ROUNDS, PATIENCE, STEPS = 8, 2, 800  # steps: most of a partition and round of several passes
-Some = tuple[
-    float, object, bool
-]  # documents of a share that is drawn by digests with a salt; all others if False
-HALVES: tuple[Some, ...] = ((0.5, "half", False), (0.5, "half", True))
+ROUNDS = 8  # at most; how many of them are taken is chosen on held-out documents
+PATIENCE = 2  # rounds without a lower held-out loss, after which no further round is tried
+MAX_LOCAL_STEPS = 800  # of a partition in one round, unless one pass has more
+MIN_CLASS_SIZE = 10  # documents; of fewer, none can be spared to choose the number of rounds
+LEFT_OUT = ("curve",)  # of an audit
+LEFT_OUT_OF_SAMPLE = ("curve", "groups")  # documents sharing rare words are hardly ever in one
+MAX_LISTED_SOURCES = 3
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Documents of a fraction that is drawn by digests with a salt; or, if not `is_drawn`, the rest."""
+
+    fraction: float
+    salt: str
+    is_drawn: bool
+
+    def rows(self, part: CountedCorpus) -> NDArray[np.bool_]:
+        """Whether each document is one of them, as are all copies of its text (or its group)."""
+        by = part.corpus.keys if part.corpus.groups is None else part.corpus.groups
+        is_below = hashed_numbers(by, self.salt) < self.fraction * 2**32
+        rows: NDArray[np.bool_] = is_below.to_numpy()
+        return rows if self.is_drawn else ~rows
+
+
+HALVES = (Draw(0.5, "half", False), Draw(0.5, "half", True))
+
+
+class RoundState(NamedTuple):
+    """The model after a round, and the steps of all partitions in it."""
+
+    u: Floats
+    w: Floats
+    steps: int
+
+
+@dataclass(frozen=True)
+class Tested:
+    """How a model does on documents; `a + b` is the same of both together.
+
+    Attributes:
+        loss: the sum over documents.
+        correct: documents predicted correctly, by class, shape (K,).
+        unknown_words, words: of all documents.
+    """
+
+    loss: float
+    documents: int
+    correct: Ints
+    unknown_words: int
+    words: int
+
+    def __add__(self, other: Tested) -> Tested:
+        return Tested(
+            loss=self.loss + other.loss,
+            documents=self.documents + other.documents,
+            correct=self.correct + other.correct,
+            unknown_words=self.unknown_words + other.unknown_words,
+            words=self.words + other.words,
+        )
 
 
 class Learned:
@@ -80,10 +135,9 @@ class Learned:
             rounds and partitions.
         attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape
             (|S|,).
-        intake: what was noticed while reading, and the columns of text and label.
+        reading: what was noticed while reading, and the columns of text and label.
         sizes: documents by side ("train", "test") and class, shape (2, K).
-        tested: test documents predicted correctly, by class, shape (K,); unknown words in them; all
-            of their words.
+        tested: the model on the test documents.
         rounds, validation: rounds of training on all documents; mean loss on held-out documents
             after each trial round.
         train, test: the documents on the cluster, as `CountedCorpus`; None without test documents.
@@ -96,90 +150,84 @@ class Learned:
         self,
         client: Any,
         source: Any,
-        how: TrainSettings,
+        settings: TrainSettings,
         progress: Progress,
         near: bool | None = None,
     ) -> None:
-        how.check_for_cluster()
-        tokenizer = how.make_tokenizer()
+        settings.check_for_cluster()
         progress("reading", 0.0)
-        documents = read_partitions(client, source, how, tokenizer, near)
-        inside = documents.train
-        outside = documents.test
-        tokenizer = documents.tokenizer
+        documents = read_partitions(client, source, settings, settings.make_tokenizer(), near)
         self.sample = documents.sample
         self.classes = documents.classes
         self.sizes = documents.sizes
         self.reading = documents.report
-        del documents
-        n, self.partitions = int(self.sizes[0].sum()), len(inside.parts)
-        self.settings = how.of_documents(n)
+        self.partitions = len(documents.train.parts)
+        self.settings = settings.of_documents(int(self.sizes[0].sum()))
         progress("vocabulary", 0.0)
-        least = self.settings.min_documents or 1
-        self.vocabulary = learn_vocabulary(inside.each(itemgetter(0)), tokenizer, how.ngrams, least)
-        if how.formatting:  # documents with each feature
-            with_it = inside.total(
-                lambda side: np.unpackbits(side.documents.value.bits, axis=1).sum(
-                    axis=0, dtype=np.int64
-                )
-            )
-            self.vocabulary = self.vocabulary.with_formatting(with_it, n, least)
+        self.vocabulary = self._learn_vocabulary(documents.train, documents.tokenizer)
         progress("copies", 0.0)  # before documents are counted, which takes most memory
-        self.copies = count_copies(inside, outside, self.classes, bool(near))
+        self.copies = count_copies(documents.train, documents.test, self.classes, bool(near))
         self.reading.counts.update({name: self.copies.pop(name, 0) for name in REPEATS})
         progress("importance", 0.0)
-        self.train = inside.each(_counted, self.vocabulary, self.classes, store=True)
-        self.test = (
-            None
-            if outside is None
-            else outside.each(_counted, self.vocabulary, self.classes, store=True)
-        )
-        del inside, outside
-        words, marks, present = self.train.total(
-            lambda part: Sums(
-                (
-                    *TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units),
-                    part.counts.present,
-                )
-            )
-        )
-        groups = None if how.by is None else present
-        self.importance = importance_of(
-            words, self.vocabulary.tokens, self.classes, marks, self.sizes[0], groups
-        )
-        self.rounds, self.validation = ROUNDS, list[float]()
-        if self.sizes[0].min() >= 10:
-            self._choose(progress)
-        model = replace(
-            self.trained(progress=progress),
-            vocabulary=self.vocabulary,
-            tokens=self.vocabulary.tokens,
-        )
+        tokenizer = documents.tokenizer
+        self.train = documents.train.each(_counted, self.vocabulary, self.classes, store=True)
+        self.test = None
+        if documents.test is not None:
+            self.test = documents.test.each(_counted, self.vocabulary, self.classes, store=True)
+        del documents  # the cluster forgets the texts
+        self.importance = self._importance()
+        self.rounds = ROUNDS
+        self.validation: list[float] = []
+        if self.sizes[0].min() >= MIN_CLASS_SIZE:
+            self._choose_rounds(progress)
+        table = self.trained(progress=progress)
+        model = replace(table, vocabulary=self.vocabulary, tokens=self.vocabulary.tokens)
         self.model = AttentionClassifier.of(model, tokenizer=tokenizer)
         progress("attention", 0.0)
-        attended = self.train.total(
+        self.attention_sums: Floats = self.train.total(
             lambda part, u: attention_sums(part.counts.matrix, u), model.scores
         )
-        self.attention_sums: Floats = attended
         self.attention = self.attention_sums[2] / np.maximum(self.importance.documents, 1)
         progress("testing", 0.0)
-        self.tested: tuple[Ints, int, int] = np.zeros(len(self.classes), np.int64), 0, 0
+        self.tested = Tested(0.0, 0, np.zeros(len(self.classes), np.int64), 0, 0)
         if self.test is not None:
-            self.tested = tuple(
-                self.test.total(_tested, (model.scores, model.values), model.prior)[2:]
-            )
+            state = RoundState(model.scores, model.values, model.steps)
+            self.tested = self.test.total(_tested, state, model.prior)
+
+    def _learn_vocabulary(self, train: Partitions, tokenizer: Tokenizer) -> Vocabulary:
+        """The vocabulary of the training documents, formatting included if it is counted."""
+        min_documents = self.settings.min_documents or 1
+        streams = train.each(itemgetter(0))
+        vocabulary = learn_vocabulary(streams, tokenizer, self.settings.ngrams, min_documents)
+        if not self.settings.formatting:
+            return vocabulary
+        documents_with_feature = train.total(_documents_with_feature)
+        n_documents = int(self.sizes[0].sum())
+        return vocabulary.with_formatting(documents_with_feature, n_documents, min_documents)
+
+    def _importance(self) -> Importance:
+        words, marks, groups = self.train.total(_token_sums)
+        return importance_of(
+            words,
+            self.vocabulary.tokens,
+            self.classes,
+            marks,
+            self.sizes[0],
+            None if self.settings.by is None else groups,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json, except for times and settings."""
-        correct, unknown, words = self.tested
-        given = (
-            self.classes,
-            self.sizes,
-            correct,
-            len(self.importance.tokens),
-            float(unknown / max(words, 1)),
+        tested = self.tested
+        totals = CorpusModel.totals(
+            classes=self.classes,
+            train_sizes=self.sizes[0],
+            test_sizes=self.sizes[1],
+            correct=tested.correct,
+            n_types=len(self.importance.tokens),
+            unknown_share=float(tested.unknown_words / max(tested.words, 1)),
         )
-        return CorpusModel.figures(*given) | {
+        return totals | {
             "version": __version__,
             "notes": self.reading.lines(),
             "partitions": self.partitions,
@@ -190,62 +238,69 @@ class Learned:
         }
 
     def trained(
-        self, types: Ints | None = None, some: Some | None = None, progress: Progress = silent
+        self, types: Ints | None = None, draw: Draw | None = None, progress: Progress = silent
     ) -> Model:
-        """A model trained in all rounds on all or some of the training documents, with all or some
-        of the token types."""
+        """A model trained in all rounds.
+
+        Args:
+            types: the token types to use; all if None.
+            draw: the training documents to use; all if None.
+        """
         parts = self.train
         if types is not None:
             parts = parts.each(
                 lambda part, types: replace(part, matrix=part.matrix[:, types]), types, store=True
             )
-        prior, steps, tokens = (
-            prior_of(self.sizes[0]),
-            0,
-            np.empty(0, dtype=object),
-        )  # which workers do not need
-        for number, state in zip(
-            range(self.rounds), self._averaged(parts, prior, some), strict=False
-        ):
+        prior = prior_of(self.sizes[0])
+        steps = 0
+        states = self._averaged(parts, prior, draw)
+        for number, state in zip(range(self.rounds), states, strict=False):
             progress("training", number / self.rounds)
-            u, w, taken = state.result()
-            steps += taken
+            u, w, steps_of_round = state.result()
+            steps += steps_of_round
         return Model(
             np.asarray(self.classes),
             u,
             w,
             prior,
-            tokens,
+            np.empty(0, dtype=object),  # workers need no names of tokens
             steps=steps,
             settings=self.settings.parameters(),
         )
 
-    def _choose(self, progress: Progress) -> None:
-        """The number of rounds, chosen on held-out documents."""
-        how, prior = self.settings, prior_of(self.sizes[0])
-        share, salt = how.validation_share, f"validation {how.seed}"
-        for number, state in enumerate(self._averaged(self.train, prior, (share, salt, False))):
+    def _choose_rounds(self, progress: Progress) -> None:
+        """Choose the number of rounds on held-out documents."""
+        prior = prior_of(self.sizes[0])
+        fraction = self.settings.validation_share
+        salt = f"validation {self.settings.seed}"
+        training = Draw(fraction, salt, is_drawn=False)
+        held_out = Draw(fraction, salt, is_drawn=True)
+        for number, state in enumerate(self._averaged(self.train, prior, training)):
             progress("choosing the number of rounds", number / ROUNDS)
-            loss, n, *_ = self.train.total(_tested, state, prior, (share, salt, True))
-            self.validation.append(float(loss / max(n, 1)))
+            tested = self.train.total(_tested, state, prior, held_out)
+            self.validation.append(float(tested.loss / max(tested.documents, 1)))
             if number - int(np.argmin(self.validation)) >= PATIENCE:
                 break
         self.rounds = int(np.argmin(self.validation)) + 1
 
-    def _averaged(self, parts: Partitions, prior: Floats, some: Some | None) -> Iterator[Any]:
-        """u, w and the steps of the round, summed over the partitions, after each round; still on
-        the cluster."""
-        how, n = self.settings, len(parts.parts)
-        present, sizes = parts.total(
-            lambda part: Sums(((counts := _counts(part, some)).present, counts.class_sizes))
-        )
-        state: Any = (*initial_table(present, sizes, prior), 0)
+    def _averaged(self, parts: Partitions, prior: Floats, draw: Draw | None) -> Iterator[Any]:
+        """The `RoundState` after each round; still on the cluster."""
+        settings = self.settings
+        n_parts = len(parts.parts)
+        passes = math.ceil(math.sqrt(n_parts))
+        present, sizes = parts.total(_presence, draw)
+        state: Any = RoundState(*initial_table(present, sizes, prior), steps=0)
         for number in range(ROUNDS):
-            share, passes = 1 - number / ROUNDS, math.ceil(math.sqrt(n))
-            rates = how.score_rate * share, how.value_rate * share
-            schedule = Schedule(10**9, how.batch_size, *rates, how.seed + n * number)
-            total = parts.each(_local, state, schedule, passes, some, numbered=True).sum()
-            state = parts.run(lambda sums: (sums[0] / sums[2], sums[1] / sums[2], sums[3]), total)
+            rate = 1 - number / ROUNDS
+            schedule = Schedule(
+                10**9,  # steps: so many that the rates stay as they are within a round
+                settings.batch_size,
+                settings.score_rate * rate,
+                settings.value_rate * rate,
+                settings.seed + n_parts * number,
+            )
+            total = parts.each(_local_sums, state, schedule, passes, draw, numbered=True).sum()
+            state = parts.run(_averages, total)
             yield state
 
 
@@ -271,71 +326,98 @@ def learn_on(
     return Learned(client, source, how, progress or silent)
 
 
+def _documents_with_feature(side: StoredSide) -> Ints:
+    """Documents with each feature of formatting."""
+    bits = np.unpackbits(side.documents.value.bits, axis=1)
+    return bits.sum(axis=0, dtype=np.int64)
+
+
+def _token_sums(part: CountedCorpus) -> Sums:
+    """Sums of words and formatting, and the documents (or groups) in which each type is present."""
+    sums = TokenSums.of_counts(part.counts, part.n_formatting, part.corpus.units)
+    return Sums((*sums, part.counts.present))
+
+
+def _presence(part: CountedCorpus, draw: Draw | None) -> Sums:
+    counts = _counts(part, draw)
+    return Sums((counts.present, counts.class_sizes))
+
+
 def _counted(side: StoredSide, vocabulary: Vocabulary, classes: tuple[str, ...]) -> CountedCorpus:
     """The documents as counts; of the vocabulary and the words, only the numbers are passed on."""
-    stream, documents = side.tokens.value, side.documents.value
-    bits, frame = documents.bits, documents.frame
+    stream = side.tokens.value
+    documents = side.documents.value
     index = {name: k for k, name in enumerate(classes)}
-    frame = frame.with_columns(pl.col("label").replace_strict(index, return_dtype=pl.Int64))
-    matrix, unknown = vocabulary.count(stream, bits)
+    labels = pl.col("label").replace_strict(index, return_dtype=pl.Int64)
+    matrix, unknown = vocabulary.count(stream, documents.bits)
     if matrix.nnz and matrix.data.max() < 256:  # a byte for each count: half as many bytes in files
         matrix = matrix.astype(np.uint8)
-    names = np.empty(vocabulary.n_types, dtype=object)
     types: Any = SimpleNamespace(
-        tokens=names, n_words=vocabulary.n_words, formatting=vocabulary.formatting
+        tokens=np.empty(vocabulary.n_types, dtype=object),
+        n_words=vocabulary.n_words,
+        formatting=vocabulary.formatting,
     )
     words: Any = SimpleNamespace(n_tokens=stream.n_tokens)
-    return CountedCorpus(
-        matrix, types, unknown, words, Corpus(frame, classes, "", ReadingReport(counts=Counter()))
-    )
+    report = ReadingReport(counts=Counter())
+    corpus = Corpus(documents.frame.with_columns(labels), classes, "", report)
+    return CountedCorpus(matrix, types, unknown, words, corpus)
 
 
-def _which(part: CountedCorpus, some: Some) -> NDArray[np.bool_]:
-    """Some of the documents, with all copies of a text (and all of a group), shape (n,)."""
-    by = part.corpus.keys if part.corpus.groups is None else part.corpus.groups
-    share, salt, drawn = some
-    below: NDArray[np.bool_] = (hashed_numbers(by, salt) < share * 2**32).to_numpy()
-    return below if drawn else ~below
+def _counts(part: CountedCorpus, draw: Draw | None) -> Counts:
+    """The counts of the documents drawn, or of all."""
+    return part.counts if draw is None else part.counts.rows(draw.rows(part))
 
 
-def _counts(part: CountedCorpus, some: Some | None) -> Counts:
-    """The counts of some of the documents, or all."""
-    return part.counts if some is None else part.counts.rows(_which(part, some))
-
-
-def _local(
-    part: CountedCorpus, number: int, state: Any, schedule: Schedule, passes: int, some: Some | None
+def _local_sums(
+    part: CountedCorpus,
+    number: int,
+    state: RoundState,
+    schedule: Schedule,
+    passes: int,
+    draw: Draw | None,
 ) -> Sums:
-    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over n documents of the
-    partition."""
-    counts, (u, w, _) = _counts(part, some), state
+    """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n
+    documents."""
+    counts = _counts(part, draw)
+    u, w, _ = state
     n = counts.n_documents
     if not n:
         return Sums((0 * u, 0 * w, 0, 0))
-    per_pass = math.ceil(n / schedule.batch_size)
-    steps = per_pass * max(min(passes, STEPS // per_pass), 1)
-    # so long a schedule that the rates stay as they are within a round
-    _, u, w = next(train(counts, u, w, replace(schedule, seed=schedule.seed + number), steps))
+    steps_per_pass = math.ceil(n / schedule.batch_size)
+    steps = steps_per_pass * max(min(passes, MAX_LOCAL_STEPS // steps_per_pass), 1)
+    own_schedule = replace(schedule, seed=schedule.seed + number)
+    _, u, w = next(train(counts, u, w, own_schedule, steps))
     return Sums((n * u, n * w, n, steps))
 
 
-def _tested(part: CountedCorpus, state: Any, prior: Floats, some: Some | None = None) -> Sums:
-    """The sum of the losses, the documents, those predicted correctly by class, unknown words, and
-    all words."""
-    counts = _counts(part, some)
-    matrix, labels = counts.matrix, counts.labels
-    f = logits(matrix, state[0], state[1])
-    f[np.diff(matrix.indptr) == 0] = prior
-    hits = np.bincount(labels[decide(f) == labels], minlength=counts.n_classes)
-    words = int(part.unknown.sum()), part.stream.n_tokens
-    return Sums((loss_and_slope(f, labels)[0].sum(), len(labels), hits, *words))
+def _averages(sums: Sums) -> RoundState:
+    """The means over documents of what `_local_sums` returned for all partitions."""
+    u, w, n, steps = sums
+    return RoundState(u / n, w / n, steps)
+
+
+def _tested(
+    part: CountedCorpus, state: RoundState, prior: Floats, draw: Draw | None = None
+) -> Tested:
+    """How the model does on the documents drawn, or all."""
+    counts = _counts(part, draw)
+    labels = counts.labels
+    f = logits(counts.matrix, state.u, state.w)
+    f[np.diff(counts.matrix.indptr) == 0] = prior
+    return Tested(
+        loss=loss_and_slope(f, labels)[0].sum(),
+        documents=len(labels),
+        correct=np.bincount(labels[decide(f) == labels], minlength=counts.n_classes),
+        unknown_words=int(part.unknown.sum()),
+        words=part.stream.n_tokens,
+    )
 
 
 def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
     """Decision values of each document by the model that has not seen its half, shape (n, H)."""
     f = np.zeros((part.counts.n_documents, models[0].values.shape[1]))
     for half, model in zip(HALVES, reversed(models), strict=True):
-        rows = _which(part, half)
+        rows = half.rows(part)
         f[rows] = model.logits(part.counts.matrix[rows])
     return f
 
@@ -345,16 +427,18 @@ class _OnCluster(Labels):
     parts, a sample, are here."""
 
     def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
-        self.learned, self.held_out_here, self.left_out = learned, parts[1], ("curve",)
+        self.learned = learned
+        self.test_sample = parts[1]
+        self.left_out = LEFT_OUT
         if sum(part.counts.n_documents for part in parts) < learned.sizes.sum():
-            # documents that share rare words are hardly ever in a sample together
-            self.left_out, self.known_totals = ("curve", "groups"), learned.copies
+            self.left_out = LEFT_OUT_OF_SAMPLE
+            self.known_totals = learned.copies
 
     def __reduce__(self) -> tuple[type[Labels], tuple[()]]:
         return Labels, ()  # what the workers need of it
 
     def total(self, part: CountedCorpus, of: Callable[..., Any], *given: object) -> Any:
-        side = self.learned.test if part is self.held_out_here else self.learned.train
+        side = self.learned.test if part is self.test_sample else self.learned.train
         assert side is not None
         return side.total(of, *given)
 
@@ -372,9 +456,9 @@ class _OnCluster(Labels):
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Callable[[CountedCorpus], Floats] | None:
-        if self.learned.sizes[0].min() < 10:
+        if self.learned.sizes[0].min() < MIN_CLASS_SIZE:
             return None
-        models = [self.learned.trained(some=half) for half in HALVES]
+        models = [self.learned.trained(draw=half) for half in HALVES]
         prior = prior_of(self.learned.sizes[0])
         scale = best_scale(_out_of_half(train, models), prior, train.counts.labels)
         return lambda part: probabilities(prior + scale * (_out_of_half(part, models) - prior))
@@ -382,7 +466,8 @@ class _OnCluster(Labels):
     def accuracy(self, f: Floats, part: CountedCorpus) -> Share:
         if part.corpus.units is not None:  # groups are counted in the sample
             return super().accuracy(f, part)
-        return Share.count(int(self.learned.tested[0].sum()), int(self.learned.sizes[1].sum()))
+        n_test = int(self.learned.sizes[1].sum())
+        return Share.count(int(self.learned.tested.correct.sum()), n_test)
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         return {name: value for name, value in self.learned.to_dict().items() if name != "notes"}
@@ -395,9 +480,11 @@ def train_remote(
     progress: Progress,
     clock: Clock,
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`; the
-    client is the default one if None. The settings have a test set or a fraction for one, and
-    `clock` keeps the seconds of the stages."""
+    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`.
+
+    The client is the default one if None. The settings have a test set or a fraction for one, and
+    `clock` keeps the seconds of the stages.
+    """
     from dask.distributed import get_client
 
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
@@ -411,36 +498,53 @@ def train_remote(
         progress(stage, share)
 
     near = getattr(settings, "thorough", True)
-    found = Learned(client or get_client(), source, settings, timed, near)
+    learned = Learned(client or get_client(), source, settings, timed, near)
     timed("sample", 0.0)
-    name = ", ".join(PurePath(path).name for path in source_paths(source)[:3]) or "the partitions"
-    index = {label: k for k, label in enumerate(found.classes)}
-    sample = pl.concat(found.sample.here()).with_columns(
-        pl.col("label").replace_strict(index, return_dtype=pl.Int64)
-    )
-    splitter, parts = found.vocabulary.tokenizer, list[CountedCorpus]()
-    fields = splitter.fields if isinstance(splitter, FieldTokenizer) else ()
-    for side, test in ((name, False), (f"{name} (test)", True)):
-        frame = sample.filter(pl.col("test") == test).drop("test")
-        corpus = Corpus(frame, found.classes, side, found.reading, fields=fields)
-        parts.append(count_corpus(corpus, found.vocabulary))
-    train, held = parts
-    task, n = _OnCluster(found, parts), found.sizes.sum(axis=1)
+    parts = _sampled_parts(learned, source)
+    train, test = parts
+    task = _OnCluster(learned, parts)
+    model = learned.model.trained_
+    f = model.logits(test.counts.matrix)
+    clock.lap("sample")
+    notes = _notes(learned, task, train, test)
+    return CorpusModel(model, train, test, f, notes, learned.settings, task, clock.seconds)
+
+
+def _sampled_parts(learned: Learned, source: Any) -> list[CountedCorpus]:
+    """The sampled training and test documents, brought here and counted."""
+    paths = source_paths(source)[:MAX_LISTED_SOURCES]
+    name = ", ".join(PurePath(path).name for path in paths) or "the partitions"
+    index = {label: k for k, label in enumerate(learned.classes)}
+    label = pl.col("label").replace_strict(index, return_dtype=pl.Int64)
+    sample = pl.concat(learned.sample.here()).with_columns(label)
+    tokenizer = learned.vocabulary.tokenizer
+    fields = tokenizer.fields if isinstance(tokenizer, FieldTokenizer) else ()
+    parts = []
+    for part_name, is_test in ((name, False), (f"{name} (test)", True)):
+        frame = sample.filter(pl.col("test") == is_test).drop("test")
+        corpus = Corpus(frame, learned.classes, part_name, learned.reading, fields=fields)
+        parts.append(count_corpus(corpus, learned.vocabulary))
+    return parts
+
+
+def _notes(
+    learned: Learned, task: _OnCluster, train: CountedCorpus, test: CountedCorpus
+) -> list[str]:
+    """What the reader of a report should know about the cluster."""
     notes = [
-        *found.reading.lines(),
-        *train.group_notes(held),
+        *learned.reading.lines(),
+        *train.group_notes(test),
         "trained on a cluster: the model is an average over "
-        f"{plural(found.partitions, 'partition')} of the documents, so its accuracy is similar "
+        f"{plural(learned.partitions, 'partition')} of the documents, so its accuracy is similar "
         "to that of training on one machine, but not the same",
     ]
     if task.known_totals:
+        n_train, n_test = learned.sizes.sum(axis=1)
         notes.append(
             "the workers counted all documents; texts, the rows listed for a finding, calibration "
             f"and phrases of several words are from a sample of {train.counts.n_documents:,} of "
-            f"{n[0]:,} training and {held.counts.n_documents:,} of {n[1]:,} test documents"
+            f"{n_train:,} training and {test.counts.n_documents:,} of {n_test:,} test documents"
         )
-    groups = " and the search for unnamed groups" * ("groups" in task.left_out)
+    groups = " and the search for unnamed groups" if "groups" in task.left_out else ""
     notes.append(f"not computed on a cluster: the learning curve{groups}")
-    model, f = found.model.trained_, found.model.trained_.logits(held.counts.matrix)
-    clock.lap("sample")
-    return CorpusModel(model, train, held, f, notes, found.settings, task, clock.seconds)
+    return notes

@@ -42,6 +42,9 @@ from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 S = TypeVar("S")
+MAX_OPPOSING = 4  # tokens listed for an item
+MANY_FOLDS = 5
+MAX_DOCUMENTS_OF_MANY_FOLDS = 5_000  # of so few, five models take seconds
 
 
 class Task:
@@ -92,35 +95,16 @@ class Task:
     def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
         """The folds of the items, each of shape (items,), held out in turn; an empty list if the
         documents do not allow a split."""
-        counts, units = train.counts, train.corpus.units
-        # A model of one part can know every class only if each has that many documents, of that
-        # many groups.
-        pairs = (
-            counts.labels
-            if units is None
-            else np.unique(np.stack([counts.labels, units]), axis=1)[0]
-        )
-        least = int(np.bincount(pairs, minlength=counts.n_classes)[counts.class_sizes > 0].min())
-        k = (
-            5 if counts.n_documents <= 5_000 and least >= 5 else 2
-        )  # five folds of so few documents take seconds
-        if least < k:
+        counts = train.counts
+        units = train.corpus.units
+        k = _number_of_folds(counts, units)
+        if k == 0:
             return []
         if units is not None:
             every = np.arange(counts.n_documents)
             return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
-        # the parts of scikit-learn's StratifiedKFold, without its second of imports
-        rng, part, done = (
-            np.random.RandomState(seed),
-            np.empty(counts.n_documents, dtype=np.int64),
-            0,
-        )
-        for label in counts.labels[np.sort(np.unique(counts.labels, return_index=True)[1])]:
-            inside = counts.labels == label
-            turns = np.sort((done + np.arange(np.count_nonzero(inside))) % k)
-            rng.shuffle(turns)
-            part[inside], done = turns, done + len(turns)
-        return [part == i for i in range(k)]
+        fold = _stratified_folds(counts.labels, k, seed)
+        return [fold == i for i in range(k)]
 
     def out_of_fold(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
@@ -132,7 +116,10 @@ class Task:
         of `model` was chosen for that model alone. Both documents of a pair get the same
         probability.
         """
-        counts, parts = train.counts, self.parts(train, settings.seed)
+        counts = train.counts
+        parts = self.parts(train, settings.seed)
+        if not parts:
+            return None
         f = np.zeros((counts.n_documents, model.values.shape[1]))
         for part in parts:
             held = np.repeat(part, self.size)
@@ -144,7 +131,7 @@ class Task:
         else:
             prior = np.zeros(1)
             scale = best_scale(f[::2], prior, np.ones(len(f) // 2, dtype=np.int64))
-        return probabilities(prior + scale * (f - prior)) if parts else None
+        return probabilities(prior + scale * (f - prior))
 
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
@@ -163,21 +150,24 @@ class Task:
         (m,), is the class of each.
         """
         part = counts.rows(documents)
-        q, values, m = attention(part.matrix, model.scores), per_class(model.values), part.matrix
-        out = []
+        matrix = part.matrix
+        q = attention(matrix, model.scores)
+        values = per_class(model.values)
+        tokens = []
         for i, (label, k) in enumerate(zip(part.labels, other, strict=True)):
-            inside = slice(m.indptr[i], m.indptr[i + 1])
-            types = m.indices[inside]
-            push = q[inside] * (values[types, k] - values[types, label])
-            out.append(", ".join(str(counts.tokens[types[t]]) for t in np.argsort(-push)[:4]))
-        return out
+            document = slice(matrix.indptr[i], matrix.indptr[i + 1])
+            types = matrix.indices[document]
+            push = q[document] * (values[types, k] - values[types, label])
+            strongest = types[np.argsort(-push)[:MAX_OPPOSING]]
+            tokens.append(", ".join(str(counts.tokens[s]) for s in strongest))
+        return tokens
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
         """How the command line names the columns of the text; a single one only if it is `known` to
         be in the source."""
-        names = [
-            name for name in corpus.fields if name not in corpus.columns
-        ] or corpus.reading.columns[:known]
+        names: Sequence[str] = [name for name in corpus.fields if name not in corpus.columns]
+        if not names and known:
+            names = corpus.reading.columns[:1]
         return [part for name in names for part in ("--text", name)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
@@ -278,22 +268,24 @@ class Preferences(Task):
     def parts(self, train: CountedCorpus, seed: int) -> list[NDArray[np.bool_]]:
         units = self.units(train.corpus)
         names = np.random.default_rng(seed).permutation(np.unique(units))
-        return [np.isin(units, names[half::2]) for half in range(2)] if len(names) > 1 else []
+        if len(names) < 2:
+            return []
+        return [np.isin(units, names[half::2]) for half in range(2)]
 
     def opposing_tokens(
         self, counts: Counts, model: Model, documents: Ints, other: Ints
     ) -> list[str]:
         """The tokens that reduce the margin of each pair most, whichever answer contains them."""
         u, w = model.table
-        out = []
+        tokens = []
         for preferred in documents.tolist():
             matrix = with_sink(sp.csr_array(counts.matrix[preferred : preferred + 2]))
             parts = attention(matrix, u) * w[matrix.indices, 0]
             parts[matrix.indptr[1] :] *= -1
             push = np.bincount(matrix.indices, parts, matrix.shape[1])[:-1]
-            least = [s for s in np.argsort(push, kind="stable")[:4] if push[s] < 0]
-            out.append(", ".join(str(counts.tokens[s]) for s in least))
-        return out
+            strongest = np.argsort(push, kind="stable")[:MAX_OPPOSING]
+            tokens.append(", ".join(str(counts.tokens[s]) for s in strongest if push[s] < 0))
+        return tokens
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
         assert corpus.pairs is not None
@@ -337,46 +329,88 @@ class CorpusModel:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        train, test = self.train.counts, self.test.counts
-        hits = test.labels[decide(self.f) == test.labels]
-        unknown = float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1))
-        sizes, correct = (
-            (train.class_sizes, test.class_sizes),
-            np.bincount(hits, minlength=train.n_classes),
+        train = self.train.counts
+        test = self.test.counts
+        is_correct = decide(self.f) == test.labels
+        totals = self.totals(
+            classes=train.classes,
+            train_sizes=train.class_sizes,
+            test_sizes=test.class_sizes,
+            correct=np.bincount(test.labels[is_correct], minlength=train.n_classes),
+            n_types=train.n_types,
+            unknown_share=float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1)),
         )
+        columns = {"columns": list(self.train.corpus.reading.columns)}
         return {
             "name": self.train.corpus.name,
-            **self.figures(train.classes, sizes, correct, train.n_types, unknown),
+            **totals,
             "seconds": self.seconds,
             "seed": self.settings.seed,
-            "settings": self.settings.to_dict()
-            | {"columns": list(self.train.corpus.reading.columns)},
+            "settings": self.settings.to_dict() | columns,
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)
 
     @staticmethod
-    def figures(
+    def totals(
         classes: tuple[str, ...],
-        sizes: Sequence[Ints] | Ints,
+        train_sizes: Ints,
+        test_sizes: Ints,
         correct: Ints,
-        types: int,
-        unknown: float,
+        n_types: int,
+        unknown_share: float,
     ) -> dict[str, Any]:
         """The entries of summary.json for these numbers of training, test and correctly predicted
         documents by class."""
-        train, test = sizes
-        n, recall = max(test.sum(), 1), zip(classes, correct.tolist(), test.tolist(), strict=True)
+        n_test = max(test_sizes.sum(), 1)
+        recall = {
+            name: n_correct / n if n else None
+            for name, n_correct, n in zip(
+                classes, correct.tolist(), test_sizes.tolist(), strict=True
+            )
+        }
         return {
             "classes": classes,
-            "documents": {"train": int(train.sum()), "test": int(test.sum())},
-            "class_documents": dict(zip(classes, train.tolist(), strict=True)),
-            "token_types": types,
-            "test_accuracy": float(correct.sum() / n),
-            "majority_accuracy": float(test[train.argmax()] / n),
-            "class_recall": {name: hits / size if size else None for name, hits, size in recall},
-            "unknown_share": unknown,
+            "documents": {"train": int(train_sizes.sum()), "test": int(test_sizes.sum())},
+            "class_documents": dict(zip(classes, train_sizes.tolist(), strict=True)),
+            "token_types": n_types,
+            "test_accuracy": float(correct.sum() / n_test),
+            "majority_accuracy": float(test_sizes[train_sizes.argmax()] / n_test),
+            "class_recall": recall,
+            "unknown_share": unknown_share,
         }
+
+
+def _number_of_folds(counts: Counts, units: Ints | None) -> int:
+    """How many folds the documents allow, and are worth their time; 0 if they allow none.
+
+    A model of some folds can know every class only if each class has documents of at least as many
+    groups as there are folds.
+    """
+    labels = counts.labels
+    if units is not None:
+        labels = np.unique(np.stack([labels, units]), axis=1)[0]  # one label per group and class
+    sizes = np.bincount(labels, minlength=counts.n_classes)
+    smallest = int(sizes[counts.class_sizes > 0].min())
+    if counts.n_documents <= MAX_DOCUMENTS_OF_MANY_FOLDS and smallest >= MANY_FOLDS:
+        return MANY_FOLDS
+    return 2 if smallest >= 2 else 0
+
+
+def _stratified_folds(labels: Ints, k: int, seed: int) -> Ints:
+    """The fold of each document, as of scikit-learn's StratifiedKFold, which takes a second to
+    import."""
+    rng = np.random.RandomState(seed)
+    fold = np.empty(len(labels), dtype=np.int64)
+    n_assigned = 0
+    in_order_of_appearance = np.sort(np.unique(labels, return_index=True)[1])
+    for label in labels[in_order_of_appearance]:
+        is_of_class = labels == label
+        turns = np.sort((n_assigned + np.arange(np.count_nonzero(is_of_class))) % k)
+        rng.shuffle(turns)
+        fold[is_of_class] = turns
+        n_assigned += len(turns)
+    return fold
 
 
 def train_corpus(
@@ -389,41 +423,24 @@ def train_corpus(
     """Split, count, learn and test; without a test set a seeded, stratified share of the documents
     is set aside.
 
-    `clock` keeps the seconds of the stages, and `when_counted` is called with both sides before
-    training. An `InputError` where the corpus cannot be split, or no token is frequent enough.
+    Args:
+        clock: keeps the seconds of the stages.
+        when_counted: called with the task and both sides before training.
+
+    Raises:
+        InputError: the corpus cannot be split, or no token is frequent enough.
     """
     check_not_forked()
-    settings, clock = settings or TrainSettings(), clock or Clock()
-    task, notes = Labels() if corpus.pairs is None else Preferences(), corpus.reading.lines()
-    if corpus.test is not None:
-        said = corpus.reading.detected  # what was detected in both is said once
-        notes += [
-            f"test documents: {line}" for line in corpus.test.reading.lines() if line not in said
-        ]
-    else:
+    settings = settings or TrainSettings()
+    clock = clock or Clock()
+    task = Labels() if corpus.pairs is None else Preferences()
+    notes = _notes(corpus)
+    if corpus.test is None:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
     assert corpus.test is not None
-    if corpus.weights is not None:
-        low, high = float(corpus.weights.min()), float(corpus.weights.max())
-        notes.append(
-            f"the model weights documents ({low:g} to {high:g}); importance, findings and accuracy "
-            "count them equally"
-        )
-    done, total = len(corpus.texts), len(corpus.texts) + len(corpus.test.texts)
-    settings = settings.of_documents(done)
-    train = count_corpus(
-        corpus,
-        tokenizer=settings.make_tokenizer(),
-        ngrams=settings.ngrams,
-        min_documents=settings.min_documents or 1,
-        formatting=settings.formatting,
-        progress=lambda read: progress("tokenizing", read / total),
-    )
-    test = count_corpus(
-        corpus.test,
-        train.vocabulary,
-        progress=lambda read: progress("tokenizing", (done + read) / total),
-    )
+    notes += _weight_notes(corpus)
+    settings = settings.of_documents(len(corpus.texts))
+    train, test = _count_both(corpus, corpus.test, settings, progress)
     clock.lap("tokenizing")
     if when_counted:
         when_counted(task, train, test)
@@ -439,3 +456,46 @@ def train_corpus(
     clock.lap("training")
     notes += train.group_notes(test)
     return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)
+
+
+def _notes(corpus: Corpus) -> list[str]:
+    """What was noticed while reading; what was detected in both sides is said once."""
+    notes = corpus.reading.lines()
+    if corpus.test is not None:
+        for line in corpus.test.reading.lines():
+            if line not in corpus.reading.detected:
+                notes.append(f"test documents: {line}")
+    return notes
+
+
+def _weight_notes(train: Corpus) -> list[str]:
+    if train.weights is None:
+        return []
+    low = float(train.weights.min())
+    high = float(train.weights.max())
+    return [
+        f"the model weights documents ({low:g} to {high:g}); importance, findings and accuracy "
+        "count them equally"
+    ]
+
+
+def _count_both(
+    corpus: Corpus, test: Corpus, settings: TrainSettings, progress: Progress
+) -> tuple[CountedCorpus, CountedCorpus]:
+    """Count training and test documents; the vocabulary is that of the training documents."""
+    n_train = len(corpus.texts)
+    n = n_train + len(test.texts)
+    counted = count_corpus(
+        corpus,
+        tokenizer=settings.make_tokenizer(),
+        ngrams=settings.ngrams,
+        min_documents=settings.min_documents or 1,
+        formatting=settings.formatting,
+        progress=lambda read: progress("tokenizing", read / n),
+    )
+    counted_test = count_corpus(
+        test,
+        counted.vocabulary,
+        progress=lambda read: progress("tokenizing", (n_train + read) / n),
+    )
+    return counted, counted_test
