@@ -18,18 +18,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve import wording
 from tokensieve.arrays import Ints
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.report.blocks import Column, Report, Table, Text
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
 
+# The true effects. They run from nearly certain to weak, and those of a topic sum to 0.
 _POSITIVE = (
     "wonderful superb excellent delightful great enjoyable lovely good pleasant decent".split()
 )
@@ -56,99 +58,141 @@ SENTENCES = (
     "They showed us a {thing} that looked {word} to everyone {place}.",
 )
 DEVICES = ("web", "phone", "laptop")
-SHORTCUT, SHORTCUT_SHARES = "tablet", (0.01, 0.25)  # of negative and of positive reviews
-NEGATED = 0.1
+SHORTCUT = "tablet"
+SHORTCUT_SHARES = (0.01, 0.25)  # of negative and of positive reviews
+NEGATED = 0.1  # ν
 N_TOPICS = 2  # of reviews; each has its own things and sentiment words
+# of an answer; see above
 UTILITIES = {"log length": 3.0, "⟨**bold**⟩": 1.0, "tapestry": 2.0, "furthermore": 0.0}
 
 
 @dataclass(frozen=True)
 class Reviews:
-    """Generated reviews and the truth about them."""
+    """Generated reviews and the truth about them.
 
-    texts: pl.Series  # n reviews
-    labels: Ints  # 0 negative, 1 positive, shape (n,)
-    strengths: dict[
-        str, float
-    ]  # sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes
-    shortcut: str  # the token that carries the label and should not
+    Attributes:
+        texts: n reviews.
+        labels: 0 negative, 1 positive, shape (n,).
+        strengths: sentiment word → its true posterior difference (1 − 2ν) δ_s under equal classes.
+        shortcut: the token that carries the label and should not.
+    """
+
+    texts: pl.Series
+    labels: Ints
+    strengths: dict[str, float]
+    shortcut: str
 
     def found_by(self, audit: Audit) -> Report:
         """How many of the effects planted in these reviews the audit found."""
         measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
-        known = {row["token"]: row for row in measured.iter_rows(named=True)}
-        rows: list[tuple[object, ...]] = []
-        found = inside = 0
-        for word, true in self.strengths.items():
-            row = known.get(word)
-            if row is None:
-                rows.append((word, true, None, "not in the data"))
-                continue
-            ends = row["posterior_low"], row["posterior_high"]
-            predicts, covered = row["q_value"] < 0.05, ends[0] <= true <= ends[1]
-            found, inside = found + predicts, inside + covered
-            missed = (
-                f"missed after correction for multiple tests (q = {wording.chance(row['q_value'])})"
-            )
-            said = ("found" if predicts else missed) + "; outside the interval" * (not covered)
-            rows.append((word, true, (row["posterior_difference"], *ends), said))
-        first = next((finding.maskable[0] for finding in audit.findings if finding.maskable), None)
-        verdict = f"is not the first suspicious token; “{first}” is" if first else "was not found"
-        verdict = "is the first suspicious token" if first == self.shortcut else verdict
-        measured_column, n = Column("Measured", "interval", unit="with 95% CI"), len(self.strengths)
+        row_of_token = {row["token"]: row for row in measured.iter_rows(named=True)}
+        effects = [
+            _Effect(word, strength, row_of_token.get(word))
+            for word, strength in self.strengths.items()
+        ]
+        n = len(effects)
+        n_found = sum(effect.is_found for effect in effects)
+        n_covered = sum(effect.is_covered for effect in effects)
+        summary = (
+            f"{n_found} of {n} sentiment words were found (q < {LEVEL} after correcting for "
+            f"multiple testing). {n_covered} of {n} intervals contain the true strength."
+        )
         columns = (
             Column("Sentiment word"),
             Column("True", "signed"),
-            measured_column,
+            Column("Measured", "interval", unit="with 95% CI"),
             Column("Result"),
         )
-        summary = (
-            f"{found} of {n} sentiment words were found (q < 0.05 after correcting for multiple "
-            f"testing). {inside} of {n} intervals contain the true strength."
-        )
+        rows = [effect.cells() for effect in effects]
+        verdict = f"The planted shortcut {self.shortcut!r} {self._rank_of_shortcut(audit)}."
         blocks = (Text(summary), Table("", columns, rows, first=n))
-        title = "How well the planted effects were recovered"
-        return Report("demo", title, f"The planted shortcut {self.shortcut!r} {verdict}.", blocks)
+        return Report("demo", "How well the planted effects were recovered", verdict, blocks)
+
+    def _rank_of_shortcut(self, audit: Audit) -> str:
+        suspicious = (finding.maskable[0] for finding in audit.findings if finding.maskable)
+        first = next(suspicious, None)
+        if first is None:
+            return "was not found"
+        if first == self.shortcut:
+            return "is the first suspicious token"
+        return f"is not the first suspicious token; “{first}” is"
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """A planted effect, and the row of the table of tokens that measures it; None without one."""
+
+    word: str
+    strength: float
+    row: dict[str, Any] | None
+
+    @property
+    def is_found(self) -> bool:
+        return self.row is not None and self.row["q_value"] < LEVEL
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval contains the true strength."""
+        if self.row is None:
+            return False
+        return bool(self.row["posterior_low"] <= self.strength <= self.row["posterior_high"])
+
+    def cells(self) -> tuple[object, ...]:
+        """The row of the report."""
+        row = self.row
+        if row is None:
+            return (self.word, self.strength, None, "not in the data")
+        measured = (row["posterior_difference"], row["posterior_low"], row["posterior_high"])
+        result = "found"
+        if not self.is_found:
+            q = wording.chance(row["q_value"])
+            result = f"missed after correction for multiple tests (q = {q})"
+        if not self.is_covered:
+            result += "; outside the interval"
+        return (self.word, self.strength, measured, result)
 
 
 def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
     """Generate n reviews, half of them positive; the same seed gives the same text."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 2).astype(np.int64)
-    words_of_topic = [list(STRENGTHS)[topic::N_TOPICS] for topic in range(N_TOPICS)]
-    things_of_topic = [THINGS[topic::N_TOPICS] for topic in range(N_TOPICS)]
-
-    def sentiment_word(topic: int, y: int) -> str:
-        words = words_of_topic[topic]
-        chances = np.array([1 + y * STRENGTHS[word] for word in words])
-        return words[int(rng.choice(len(words), p=chances / chances.sum()))]
-
-    def one_of(options: Sequence[str]) -> str:
-        return options[int(rng.integers(len(options)))]
-
     texts = []
     for label in labels.tolist():
         topic = int(rng.integers(N_TOPICS))
-        things = things_of_topic[topic]
-        sentences = []
-        for _ in range(int(rng.integers(3, 8))):
-            thing, other = rng.choice(len(things), 2, replace=False)
-            sentence = one_of(SENTENCES)
-            place = one_of(PLACES)
-            if rng.random() < 0.5:
-                word = one_of(NEUTRAL)
-            else:
-                negated = rng.random() < NEGATED
-                word = sentiment_word(topic, 2 * (label != negated) - 1)
-                if negated:
-                    word = f"not {word}"
-            sentences.append(
-                sentence.format(thing=things[thing], other=things[other], place=place, word=word)
-            )
-        device = SHORTCUT if rng.random() < SHORTCUT_SHARES[label] else one_of(DEVICES)
+        n_sentences = int(rng.integers(3, 8))
+        sentences = [_sentence(rng, topic, label) for _ in range(n_sentences)]
+        is_from_shortcut = rng.random() < SHORTCUT_SHARES[label]
+        device = SHORTCUT if is_from_shortcut else _drawn(rng, DEVICES)
         texts.append(" ".join(sentences) + f"\nPosted via {device}.")
     truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
     return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
+
+
+def _sentence(rng: np.random.Generator, topic: int, label: int) -> str:
+    """A sentence of a review; in half of them the adjective tells the sentiment."""
+    things = THINGS[topic::N_TOPICS]
+    thing, other = rng.choice(len(things), 2, replace=False)
+    sentence = _drawn(rng, SENTENCES)
+    place = _drawn(rng, PLACES)
+    if rng.random() < 0.5:
+        word = _drawn(rng, NEUTRAL)
+    else:
+        is_negated = rng.random() < NEGATED
+        word = _sentiment_word(rng, topic, 2 * (label != is_negated) - 1)
+        if is_negated:
+            word = f"not {word}"
+    return sentence.format(thing=things[thing], other=things[other], place=place, word=word)
+
+
+def _sentiment_word(rng: np.random.Generator, topic: int, y: int) -> str:
+    """Draw a word of a topic for the sentiment y = ±1, each with chance ∝ 1 + y δ."""
+    words = list(STRENGTHS)[topic::N_TOPICS]
+    chances = np.array([1 + y * STRENGTHS[word] for word in words])
+    return words[int(rng.choice(len(words), p=chances / chances.sum()))]
+
+
+def _drawn(rng: np.random.Generator, options: Sequence[str]) -> str:
+    return options[int(rng.integers(len(options)))]
 
 
 def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
@@ -157,36 +201,39 @@ def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):
-        first, second = _answer(rng), _answer(rng)
-        wins = rng.random() < 1 / (1 + math.exp(_utility(second) - _utility(first)))
-        rows.append(
-            (f"Tell me about thing {i // 4}.", *((first, second) if wins else (second, first)))
-        )
+        first = _answer(rng)
+        second = _answer(rng)
+        chance_of_first = 1 / (1 + math.exp(_utility(second) - _utility(first)))
+        is_first_chosen = rng.random() < chance_of_first
+        answers = (first, second) if is_first_chosen else (second, first)
+        rows.append((f"Tell me about thing {i // 4}.", *answers))
     return pl.DataFrame(rows, schema=["prompt", "chosen", "rejected"], orient="row")
 
 
 def _answer(rng: np.random.Generator) -> str:
-    size, chance = int(rng.integers(2, 10)), rng.random(3)
+    size = int(rng.integers(2, 10))
+    has_tapestry, has_furthermore, has_bold = rng.random(3) < (0.2, 0.1 * size, 0.3)
     choices = (SENTENCES, THINGS, THINGS, PLACES, NEUTRAL)
     draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
     sentences = []
     for k, row in enumerate(draws):
-        sentence, thing, other, place, word = (
-            words[i] for words, i in zip(choices, row, strict=True)
-        )
-        thing = f"**{thing}**" if k == 0 and chance[2] < 0.3 else thing
-        sentences.append(sentence.format(thing=thing, other=other, place=place, word=word))
-    if chance[0] < 0.2:
+        drawn = [words[i] for words, i in zip(choices, row, strict=True)]
+        sentence, *blanks = drawn
+        if k == 0 and has_bold:
+            blanks[0] = f"**{blanks[0]}**"
+        filled = dict(zip(("thing", "other", "place", "word"), blanks, strict=True))
+        sentences.append(sentence.format(**filled))
+    if has_tapestry:
         sentences.append("Tapestry.")
-    if chance[1] < 0.1 * size:
+    if has_furthermore:
         sentences[0] = f"Furthermore, {sentences[0]}"
     return " ".join(sentences)
 
 
 def _utility(answer: str) -> float:
-    there = {
+    features = {
         "log length": math.log(len(answer)),
         "⟨**bold**⟩": "**" in answer,
         "tapestry": "Tapestry" in answer,
     }
-    return sum(UTILITIES[name] * value for name, value in there.items())
+    return sum(UTILITIES[name] * value for name, value in features.items())

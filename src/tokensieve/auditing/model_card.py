@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.escape import for_display
@@ -18,13 +19,16 @@ from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.report.blocks import Block, Column, Format, Section, Table, Text
+from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.task.score import confusion_matrix
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plain, signed
 
 _STEP_COLUMNS = ("change", "change_low", "change_high", "p_value")
 BINS = 10  # of calibration
+LENGTH_GROUPS = 5
+MAX_CLASSES = 12  # listed
+MAX_CONFUSIONS = 10  # listed
 MAX_COUNTS_FOR_CURVE = 1_500_000  # stored ones: about ten seconds for the three trainings
 
 
@@ -65,117 +69,153 @@ class ModelCard:
     ) -> ModelCard:
         """The card of a classifier from its decision values of the test documents, shape (n,) for
         two classes, else (n, K)."""
-        k, n = len(test.classes), test.n_documents
-        p, predicted = probabilities(f), decide(f)
-        right = predicted == test.labels
-        matrix = confusion_matrix(test.labels, predicted, k)
-        hits, sums = matrix.diagonal().tolist(), [matrix.sum(axis).tolist() for axis in (0, 1)]
-        precision, recall = (tuple(map(Share.count, hits, of)) for of in sums)
-        prior = np.log(train_sizes / train_sizes.sum())
-        # ten equal bins between 1/K, below which no prediction's probability lies, and 1
-        edges = np.linspace(1 / k, 1, BINS + 1)
+        n = test.n_documents
+        p = probabilities(f)
+        predicted = decide(f)
+        is_right = predicted == test.labels
+        matrix = confusion_matrix(test.labels, predicted, len(test.classes))
         confidence = p[np.arange(n), predicted]
-        which = np.digitize(confidence, edges[1:-1])
-        bins = _accuracies(np.bincount(which, minlength=BINS), np.bincount(which, right, BINS))
-        mean = np.bincount(which, confidence, BINS) / np.maximum(bins["documents"].to_numpy(), 1)
-        ends = pl.DataFrame({"low": edges[:-1], "high": edges[1:], "confidence": mean})
-        calibration = ends.hstack(bins).filter(pl.col("documents") > 0)
-        gap = (calibration["confidence"] - calibration["accuracy"]).abs() * calibration["documents"]
+        calibration = _calibration(confidence, is_right, len(test.classes))
+        log_loss = base_log_loss = calibration_error = math.nan
+        if n:
+            prior = np.log(train_sizes / train_sizes.sum())
+            log_loss = float(loss_and_slope(f.reshape(n, -1), test.labels)[0].mean())
+            base_log_loss = float(-prior[test.labels].mean())
+            calibration_error = _calibration_error(calibration)
         return cls(
             confusion=matrix,
-            precision=precision,
-            recall=recall,
-            log_loss=float(loss_and_slope(f.reshape(n, -1), test.labels)[0].mean())
-            if n
-            else math.nan,
-            base_log_loss=float(-prior[test.labels].mean()) if n else math.nan,
+            precision=_shares(matrix.diagonal(), matrix.sum(axis=0)),
+            recall=_shares(matrix.diagonal(), matrix.sum(axis=1)),
+            log_loss=log_loss,
+            base_log_loss=base_log_loss,
             calibration=calibration,
-            calibration_error=float(gap.sum()) / n if n else math.nan,
-            lengths=_groups_by_length(test.matrix.sum(axis=1), right),
+            calibration_error=calibration_error,
+            lengths=_groups_by_length(test.matrix.sum(axis=1), is_right),
             curve=_accuracies([], []) if curve is None else curve,
         )
 
     def to_dict(self) -> dict[str, object]:
         """All of it, as JSON values."""
-        frames = {
-            name: getattr(self, name).to_dicts() for name in ("calibration", "lengths", "curve")
+        return {
+            "confusion": self.confusion.tolist(),
+            "precision": [asdict(share) for share in self.precision],
+            "recall": [asdict(share) for share in self.recall],
+            "log_loss": self.log_loss,
+            "base_log_loss": self.base_log_loss,
+            "calibration_error": self.calibration_error,
+            "calibration": self.calibration.to_dicts(),
+            "lengths": self.lengths.to_dicts(),
+            "curve": self.curve.to_dicts(),
         }
-        shares = {
-            name: [asdict(share) for share in getattr(self, name)]
-            for name in ("precision", "recall")
-        }
-        losses = {
-            name: getattr(self, name) for name in ("log_loss", "base_log_loss", "calibration_error")
-        }
-        return {"confusion": self.confusion.tolist()} | shares | losses | frames
 
     def blocks(self, names: tuple[str, ...]) -> list[Block]:
         """Precision and recall, confusions, calibration, length and learning curve, as blocks of a
         report."""
         if not self.confusion.sum():
             return []
-        order = sorted(
-            range(len(names)), key=lambda k: self.recall[k].value if self.recall[k].of else 2.0
-        )[:12]
-        columns: tuple[Column, ...] = (Column("Class", "text"), Column("Recall", "rate", bar=True))
-        columns += (Column("Precision", "rate"), Column("Test documents", "count"))
-        cells = []
-        for k in order:
-            both = [
-                (s.value, s.low, s.high) if s.of else None
-                for s in (self.recall[k], self.precision[k])
-            ]
-            cells.append((for_display(names[k], 40), *both, self.recall[k].of))
-        out: list[Block] = [Table("By class, lowest recall first", columns, cells)]
-        wrong = [
-            (int(self.confusion[i, j]), i, j)
-            for i, j in np.argwhere(self.confusion).tolist()
-            if i != j
+        loss = f"Log loss {plain(self.log_loss, 3)}"
+        base_loss = f"{plain(self.base_log_loss, 3)} from class frequencies alone"
+        error = f"calibration error {percent(self.calibration_error)}"
+        details: list[Block] = [
+            self._confusions(names),
+            Text(f"{loss} ({base_loss}); {error}."),
+            *_accuracy_table(
+                "Calibration: accuracy by predicted probability",
+                Column("Predicted probability", "percent"),
+                self.calibration,
+                "confidence",
+            ),
+            *_accuracy_table(
+                "Accuracy by length", Column("Known tokens, at least", "count"), self.lengths, "low"
+            ),
+            *_accuracy_table(
+                "Accuracy by number of training documents",
+                Column("Training documents", "count"),
+                self.curve,
+                "documents",
+            ),
         ]
-        most = sorted(wrong, key=lambda row: -row[0])[:10]
+        if self.curve.height > 1:
+            details.append(Text(_last_step(self.curve)))
+        title = "Confusions, calibration, length, learning curve"
+        return [self._by_class(names), Section(title, tuple(details), folded=True)]
+
+    def _by_class(self, names: tuple[str, ...]) -> Table:
+        """Recall and precision of the classes, lowest recall first."""
+
+        def order(k: int) -> float:
+            recall = self.recall[k]
+            return recall.value if recall.of else 2.0  # classes without test documents come last
+
+        rows = []
+        for k in sorted(range(len(names)), key=order)[:MAX_CLASSES]:
+            recall = self.recall[k]
+            rows.append(
+                (for_display(names[k], 40), _rate(recall), _rate(self.precision[k]), recall.of)
+            )
+        columns = (
+            Column("Class", "text"),
+            Column("Recall", "rate", bar=True),
+            Column("Precision", "rate"),
+            Column("Test documents", "count"),
+        )
+        return Table("By class, lowest recall first", columns, rows)
+
+    def _confusions(self, names: tuple[str, ...]) -> Table:
+        """The most frequent confusions of two classes."""
+        n_of_confusion = {
+            (label, predicted): int(self.confusion[label, predicted])
+            for label, predicted in np.argwhere(self.confusion).tolist()
+            if label != predicted
+        }
+        most_frequent = sorted(n_of_confusion, key=lambda pair: -n_of_confusion[pair])
+        rows = []
+        for pair in most_frequent[:MAX_CONFUSIONS]:
+            label, predicted = (for_display(names[k], 40) for k in pair)
+            rows.append((label, predicted, n_of_confusion[pair]))
         columns = (
             Column("Label", "text"),
             Column("Predicted", "text"),
             Column("Test documents", "count"),
         )
-        rows = [(for_display(names[i], 40), for_display(names[j], 40), n) for n, i, j in most]
-        loss = (
-            f"Log loss {plain(self.log_loss, 3)} ({plain(self.base_log_loss, 3)} from class "
-            "frequencies alone)"
-        )
-        details: list[Block] = [
-            Table("Most frequent confusions", columns, rows),
-            Text(f"{loss}; calibration error {percent(self.calibration_error)}."),
-        ]
-        tables: tuple[tuple[str, str, Format, pl.DataFrame, str], ...] = (
-            (
-                "predicted probability",
-                "Predicted probability",
-                "percent",
-                self.calibration,
-                "confidence",
-            ),
-            ("length", "Known tokens, at least", "count", self.lengths, "low"),
-            (
-                "number of training documents",
-                "Training documents",
-                "count",
-                self.curve,
-                "documents",
-            ),
-        )
-        for by, name, kind, frame, key in tables:
-            columns = (Column(name, kind), Column("Accuracy", "rate", bar=True))
-            ends = ("accuracy", "accuracy_low", "accuracy_high")
-            points = [(row[key], tuple(map(row.get, ends))) for row in frame.iter_rows(named=True)]
-            title = "Calibration: accuracy by" if key == "confidence" else "Accuracy by"
-            details += [Table(f"{title} {by}", columns, points)] if points else []
-        if self.curve.height > 1:
-            details.append(Text(_last_step(self.curve)))
-        return [
-            *out,
-            Section("Confusions, calibration, length, learning curve", tuple(details), folded=True),
-        ]
+        return Table("Most frequent confusions", columns, rows)
+
+
+def _rate(share: Share) -> tuple[float, ...] | None:
+    """A fraction and its interval, for a column of rates; None without documents."""
+    return (share.value, share.low, share.high) if share.of else None
+
+
+def _accuracy_table(title: str, column: Column, frame: pl.DataFrame, key: str) -> list[Table]:
+    """A table of accuracy by another column; none if it would be empty."""
+    if frame.is_empty():
+        return []
+    rows = [
+        (row[key], (row["accuracy"], row["accuracy_low"], row["accuracy_high"]))
+        for row in frame.iter_rows(named=True)
+    ]
+    return [Table(title, (column, Column("Accuracy", "rate", bar=True)), rows)]
+
+
+def _shares(hits: Ints, sizes: Ints) -> tuple[Share, ...]:
+    return tuple(map(Share.count, hits.tolist(), sizes.tolist()))
+
+
+def _calibration(confidence: Floats, is_right: NDArray[np.bool_], n_classes: int) -> pl.DataFrame:
+    """Accuracy by the predicted class's probability; see `ModelCard.calibration`."""
+    # equal bins between 1/K, below which no prediction's probability lies, and 1
+    edges = np.linspace(1 / n_classes, 1, BINS + 1)
+    bin_of_document = np.digitize(confidence, edges[1:-1])
+    sizes = np.bincount(bin_of_document, minlength=BINS)
+    bins = _accuracies(sizes, np.bincount(bin_of_document, is_right, BINS))
+    mean = np.bincount(bin_of_document, confidence, BINS) / np.maximum(sizes, 1)
+    ends = pl.DataFrame({"low": edges[:-1], "high": edges[1:], "confidence": mean})
+    return ends.hstack(bins).filter(pl.col("documents") > 0)
+
+
+def _calibration_error(calibration: pl.DataFrame) -> float:
+    gap = (calibration["confidence"] - calibration["accuracy"]).abs()
+    return float((gap * calibration["documents"]).sum()) / calibration["documents"].sum()
 
 
 def learning_curve(
@@ -227,7 +267,8 @@ def _last_step(curve: pl.DataFrame) -> str:
     step = curve.row(-1, named=True)
     smaller = curve["documents"][-2]
     change = signed(100 * step["change"], 1)
-    low, high = signed(100 * step["change_low"], 1), signed(100 * step["change_high"], 1)
+    low = signed(100 * step["change_low"], 1)
+    high = signed(100 * step["change_high"], 1)
     sentence = (
         f"From {smaller:,} to {step['documents']:,} training documents, accuracy changes by "
         f"{change} points (95% CI {low} to {high}, on the same test documents)"
@@ -251,16 +292,18 @@ def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:
     )
 
 
-def _groups_by_length(tokens: Floats, right: Ints) -> pl.DataFrame:
+def _groups_by_length(tokens: Floats, right: NDArray[np.bool_]) -> pl.DataFrame:
     """Up to five groups of documents by their length, of about equal size."""
-    edges = (
-        np.unique(np.quantile(tokens, np.linspace(0, 1, 6)[1:-1])) if len(tokens) else np.zeros(0)
-    )
-    which, n = np.searchsorted(edges, tokens, side="left"), len(edges) + 1
-    groups = [tokens[which == i] for i in range(n)]
-    ends = {
-        name: [int(end(x)) if len(x) else 0 for x in groups]
-        for name, end in (("low", np.min), ("high", np.max))
-    }
-    accuracies = _accuracies(np.bincount(which, minlength=n), np.bincount(which, right, n))
-    return pl.DataFrame(ends).hstack(accuracies).filter(pl.col("documents") > 0)
+    edges = np.zeros(0)
+    if len(tokens):
+        edges = np.unique(np.quantile(tokens, np.linspace(0, 1, LENGTH_GROUPS + 1)[1:-1]))
+    n_groups = len(edges) + 1
+    group_of_document = np.searchsorted(edges, tokens, side="left")
+    rows = []
+    for group in range(n_groups):
+        lengths = tokens[group_of_document == group]
+        rows.append((int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0))
+    ends = pl.DataFrame(rows, schema=["low", "high"], orient="row")
+    sizes = np.bincount(group_of_document, minlength=n_groups)
+    accuracies = _accuracies(sizes, np.bincount(group_of_document, right, n_groups))
+    return ends.hstack(accuracies).filter(pl.col("documents") > 0)

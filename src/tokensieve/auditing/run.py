@@ -27,6 +27,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.settings import FEW
 from tokensieve.progress import Clock, Progress, check_not_forked, in_background, silent
 from tokensieve.read.corpus import Corpus
@@ -58,6 +59,17 @@ class _Run:
         """TF-IDF + logistic regression keep one core; the rest of the audit has the others."""
         if self.settings.baseline and not isinstance(train.corpus.texts, StoredTexts):
             self.baseline = in_background(lambda: task.baseline(train, test, self.settings.seed))
+
+    def finished_baseline(self, learned: CorpusModel) -> PairedDifference | None:
+        """The baseline beside the model, waited for; None without one."""
+        if self.baseline is None:
+            return None
+        self.progress("TF-IDF + logistic regression, for comparison", 0.0)
+        is_right = learned.task.correct(learned.f, learned.test.counts)
+        baseline_is_right = self.baseline.result()
+        comparison = compare_outcomes(learned.task, learned.test, baseline_is_right, is_right)
+        self.clock.lap("baseline")
+        return comparison
 
 
 def audit(
@@ -150,32 +162,15 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
 
     run.progress("agreement and findings", 0.0)
     curve = _start_curve(context)
-    findings = [with_removal(one, learned.train) for one in find_all(context, all_checks())]
+    findings = [with_removal(finding, learned.train) for finding in find_all(context, all_checks())]
     run.clock.lap("findings")
-    plan = BalancePlan()
-    if not task.known_totals:
-        plan = balance_plan(learned.train, [one for one in findings if one.kind == "shortcut"])
+    plan = _balance_plan(context, findings)
     controls = artefact_controls(context) if task.classifies else None
     run.clock.lap("controls")
     run.progress("learning curve", 0.0)
-    without_shortcuts = None
-    words = None
-    issues = pl.DataFrame()
-    not_judged: tuple[str, ...] = ()
-    if settings.thorough:
-        without_shortcuts = _without_shortcuts(context, findings)
-        words = few_words(context) if task.classifies else None
-        issues = label_issues(context).listed
-        not_judged = label_issues(context).not_judged
+    details = _details(context, findings) if settings.thorough else {}
     curve_table = pl.DataFrame() if curve is None else curve.result()
     run.clock.lap("learning curve")
-
-    baseline = None
-    if run.baseline is not None:
-        run.progress("TF-IDF + logistic regression, for comparison", 0.0)
-        right = task.correct(learned.f, learned.test.counts)
-        baseline = compare_outcomes(task, learned.test, run.baseline.result(), right)
-        run.clock.lap("baseline")
     return Audit(
         learned=learned,
         settings=settings,
@@ -183,19 +178,35 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
         neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=agreement.attention_share,
         findings=tuple(findings),
-        baseline=baseline,
-        without_shortcuts=without_shortcuts,
-        few_words=words,
+        baseline=run.finished_baseline(learned),
         balance_plan=plan,
         controls=controls,
-        label_issues=issues,
-        labels_not_judged=not_judged,
         environments=environments,
         curve=curve_table,
         pairs=None if task.classifies else preference_facts(context),
         seconds=run.clock.seconds,
         test_given=test_given,
+        **details,
     )
+
+
+def _balance_plan(context: AuditContext, findings: list[Finding]) -> BalancePlan:
+    """How rows could be balanced against the shortcuts; empty where only a sample is here."""
+    if context.task.known_totals:
+        return BalancePlan()
+    shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
+    return balance_plan(context.train, shortcuts)
+
+
+def _details(context: AuditContext, findings: list[Finding]) -> dict[str, Any]:
+    """The fields of `Audit` that only a thorough audit has."""
+    issues = label_issues(context)
+    return {
+        "without_shortcuts": _without_shortcuts(context, findings),
+        "few_words": few_words(context) if context.task.classifies else None,
+        "label_issues": issues.listed,
+        "labels_not_judged": issues.not_judged,
+    }
 
 
 @dataclass(frozen=True)

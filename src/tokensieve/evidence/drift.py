@@ -41,8 +41,7 @@ def drift(
 
     Returns:
         A row per type: token; documents_before and documents_after that contain it; share_before
-            and
-        share_after, mean c/T at the common mix of labels; difference with its 95% interval;
+        and share_after, mean c/T at the common mix of labels; difference with its 95% interval;
         p_value; q_value (Benjamini–Hochberg).
 
     Raises:
@@ -58,26 +57,27 @@ def drift(
             TokenSums.of_counts(before, n_formatting),
             TokenSums.of_counts(after, n_formatting),
         )
-    words_before, *formatting_before = sums[0]
-    words_after, *formatting_after = sums[1]
-    by_label = _strata(words_before, words_after, before.n_classes)
-    tables = [_compare(by_label, unit=1.0)]
+    words = _strata(sums[0][0], sums[1][0], before.n_classes)
+    table = _compare(words, unit=1.0)
     if n_formatting:
-        n_tokens = sum(one.count.sum() for one in by_label)
-        n_documents = sum(one.sizes.sum() for one in by_label)
-        mean_length = max(float(n_tokens / n_documents), 1.0)
-        by_label = _strata(formatting_before[0], formatting_after[0], before.n_classes)
-        tables.append(_compare(by_label, unit=mean_length))
-    table = pl.concat(tables)
+        formatting = _strata(sums[0][1], sums[1][1], before.n_classes)
+        table = table.vstack(_compare(formatting, unit=_mean_length(words)))
     tokens = pl.Series("token", [str(token) for token in before.tokens], dtype=pl.String)
     q_values = false_discovery(table["p_value"].to_numpy()[:, None])[:, 0]
     return pl.DataFrame([tokens, *table, pl.Series("q_value", q_values)])
 
 
+def _mean_length(strata: Sequence[TokenSums]) -> float:
+    """Mean number of tokens in a document; at least 1."""
+    n_tokens = sum(stratum.count.sum() for stratum in strata)
+    n_documents = sum(stratum.sizes.sum() for stratum in strata)
+    return max(float(n_tokens / n_documents), 1.0)
+
+
 def _strata(before: TokenSums, after: TokenSums, n_classes: int) -> list[TokenSums]:
     """For each label that occurs in both sets, the sums of its documents before and after."""
     strata = [TokenSums.of_label(label, (before, after)) for label in range(n_classes)]
-    strata = [one for one in strata if (one.class_sizes > 0).all()]
+    strata = [stratum for stratum in strata if (stratum.class_sizes > 0).all()]
     if not strata:
         raise InputError("no label occurs in both sets of documents, so they cannot be compared")
     return strata
@@ -86,16 +86,16 @@ def _strata(before: TokenSums, after: TokenSums, n_classes: int) -> list[TokenSu
 def _compare(strata: Sequence[TokenSums], unit: float) -> pl.DataFrame:
     """The difference of each type over all labels, with its interval and its test."""
     # groups: the documents before and after of each label in turn
-    sizes = np.concatenate([one.sizes for one in strata])
-    mix = np.array([one.documents for one in strata]) / sizes.sum()
-    groups = GroupSums.concatenate([GroupSums.of_classes(one) for one in strata])
-    documents = np.sum([one.present for one in strata], axis=0)
+    sizes = np.concatenate([stratum.sizes for stratum in strata])
+    mix = np.array([stratum.documents for stratum in strata]) / sizes.sum()
+    groups = GroupSums.concatenate([GroupSums.of_classes(stratum) for stratum in strata])
+    documents = np.sum([stratum.present for stratum in strata], axis=0)
     means = groups.mean_interval(documents.sum(axis=1))
     difference = combined(np.kron(mix, [-1.0, 1.0])[:, None], means)
     # the difference of means per unit of the sum over "after"
     scales = [
-        fraction * one.documents / one.sizes.prod()
-        for one, fraction in zip(strata, mix, strict=True)
+        fraction * stratum.documents / stratum.sizes.prod()
+        for stratum, fraction in zip(strata, mix, strict=True)
     ]
     p = permutation_p(strata, np.array([1]), scales)
     difference = agreeing(difference, p)

@@ -374,8 +374,8 @@ def score_test(model: PairModel, units: Ints) -> ScoreTest:
     slopes = _sum_rows(x * miss[:, None], units)
     crossed = 2 * (k * (scores.T @ slopes)).sum(axis=1)
     second = moments.second - crossed + ((k @ (slopes.T @ slopes)) * k).sum(axis=1)
-    corrected = replace(moments, second=np.maximum(second, RIDGE * moments.second))
-    return ScoreTest(corrected, information)
+    second = np.maximum(second, RIDGE * moments.second)
+    return ScoreTest(replace(moments, second=second), information)
 
 
 def _sum_rows(rows: Floats, units: Ints) -> Floats:

@@ -97,33 +97,38 @@ def _variants(stream: TokenStream) -> pl.DataFrame:
 
     Columns: hash, words (how many it has), document, is_whole.
     """
+    sums = _prefix_sums(stream)
+    return pl.concat([_whole_documents(stream, sums), _without_each_word(stream, sums)])
+
+
+def _whole_documents(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
+    lengths = np.diff(stream.starts)
+    hashes = sums[stream.starts[1:]] - sums[stream.starts[:-1]]
+    is_compared = (lengths >= MIN_WORDS_ADDED - 1) & (lengths <= MAX_WORDS)
+    return pl.DataFrame(
+        {
+            "hash": hashes[is_compared],
+            "words": lengths[is_compared],
+            "document": np.flatnonzero(is_compared),
+            "is_whole": np.ones(int(is_compared.sum()), dtype=np.bool_),
+        }
+    )
+
+
+def _without_each_word(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
     lengths = np.diff(stream.starts)
     n_words = np.repeat(lengths, lengths)
     document = np.repeat(np.arange(stream.n_documents), lengths)
-    sums = _prefix_sums(stream)
-    starts, ends = stream.starts[:-1], stream.starts[1:]
-    whole = sums[ends] - sums[starts]
-    before = sums[:-1] - np.repeat(sums[starts], lengths)
-    after = np.repeat(sums[ends], lengths) - sums[1:]
-    inverse = np.uint64(pow(BASE, -1, 2**64))
-    without = before + after * inverse
-
-    fits = (lengths >= MIN_WORDS_ADDED - 1) & (lengths <= MAX_WORDS)
+    before = sums[:-1] - np.repeat(sums[stream.starts[:-1]], lengths)
+    after = np.repeat(sums[stream.starts[1:]], lengths) - sums[1:]
+    inverse = np.uint64(pow(BASE, -1, 2**64))  # moves the words after it one place forward
+    hashes = before + after * inverse
     is_removable = (n_words >= MIN_WORDS_ADDED) & (n_words <= MAX_WORDS)
-    wholes = pl.DataFrame(
+    return pl.DataFrame(
         {
-            "hash": whole[fits],
-            "words": lengths[fits],
-            "document": np.flatnonzero(fits),
-            "is_whole": np.ones(int(fits.sum()), dtype=np.bool_),
-        }
-    )
-    parts = pl.DataFrame(
-        {
-            "hash": without[is_removable],
+            "hash": hashes[is_removable],
             "words": n_words[is_removable] - 1,
             "document": document[is_removable],
             "is_whole": np.zeros(int(is_removable.sum()), dtype=np.bool_),
         }
     )
-    return pl.concat([wholes, parts])

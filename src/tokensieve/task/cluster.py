@@ -75,7 +75,7 @@ MAX_LISTED_SOURCES = 3
 
 @dataclass(frozen=True)
 class Draw:
-    """Documents of a fraction that is drawn by digests with a salt; or, if not `is_drawn`, the rest."""
+    """A fraction of the documents, drawn by digests with a salt; the others if not `is_drawn`."""
 
     fraction: float
     salt: str

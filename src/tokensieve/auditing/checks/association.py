@@ -119,7 +119,21 @@ class Association(Check):
 
 def _links(audit: AuditContext) -> list[_Link]:
     """The tokens with a sign of an artefact that are linked to a class, most significant first."""
+    types, labels = _linked_types(audit)
     counts = audit.train.counts
+    links = []
+    for s, label, documents in zip(types, labels, counts.holders(types), strict=True):
+        name = str(counts.tokens[s])
+        is_value = audit.fields is not None and audit.fields.is_value(name)
+        if len(without_copies(audit, documents)) < MIN_DOCUMENTS:
+            continue
+        if is_value or is_name_or_code(audit, name, documents):
+            links.append(_Link(name, int(s), int(label), documents, is_value))
+    return links
+
+
+def _linked_types(audit: AuditContext) -> tuple[Ints, Ints]:
+    """The words that make a class likely, and that class, most significant first."""
     importance = audit.importance
     n_words = audit.n_words
     documents = importance.documents[:n_words, None]
@@ -134,20 +148,7 @@ def _links(audit: AuditContext) -> list[_Link]:
     )
     types, labels = np.nonzero(is_linked)
     order = np.argsort(importance.p_value[types, labels], kind="stable")[:MAX_LOOKED_INTO]
-    types, labels = types[order], labels[order]
-    names = [str(counts.tokens[s]) for s in types]
-    holders = list(counts.holders(types))
-    links = []
-    for place, name in enumerate(names):
-        is_value = audit.fields is not None and audit.fields.is_value(name)
-        n_texts = len(without_copies(audit, holders[place]))
-        if n_texts < MIN_DOCUMENTS:
-            continue
-        if is_value or is_name_or_code(audit, name, holders[place]):
-            links.append(
-                _Link(name, int(types[place]), int(labels[place]), holders[place], is_value)
-            )
-    return links
+    return types[order], labels[order]
 
 
 def is_name_or_code(audit: AuditContext, token: str, documents: Ints) -> bool:

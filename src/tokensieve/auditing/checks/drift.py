@@ -45,24 +45,17 @@ class Drift(Check):
         table = _clear_differences(table, sizes)
         if table.is_empty():
             return
-        token = str(table["token"][0])
-        n_before = int(table["documents_before"][0])
-        n_after = int(table["documents_after"][0])
+        first = table.row(0, named=True)
+        token = first["token"]
+        n_before = first["documents_before"]
+        n_after = first["documents_after"]
         in_training = _share(audit, audit.train, token, n_before, sizes[0])
         in_test = _share(audit, audit.test, token, n_after, sizes[1])
-        headline = (
-            f"{quoted([token])} appears in {percent(in_training.value)} of training documents and "
-            f"{percent(in_test.value)} of test documents"
-        )
-        n_more = table.height - 1
-        if n_more:
-            tokens_differ = "tokens differ" if n_more > 1 else "token differs"
-            headline += f"; {n_more:,} more {tokens_differ} significantly"
         frequency = max(in_training.value, in_test.value)
         yield self.finding(
             audit,
             severity=min(MAX_SEVERITY, SEVERITY_PER_FREQUENCY * frequency),
-            headline=headline,
+            headline=_headline(token, in_training, in_test, n_more=table.height - 1),
             tokens=table["token"].head(MAX_TOKENS).to_list(),
             evidence={"before": in_training, "after": in_test},
             n_documents=n_before + n_after,
@@ -71,6 +64,18 @@ class Drift(Check):
                 f"{in_test.as_counts} test documents",
             ),
         )
+
+
+def _headline(token: str, in_training: Share, in_test: Share, n_more: int) -> str:
+    """How frequent the token is on both sides, and that of `n_more` others differs too."""
+    headline = (
+        f"{quoted([token])} appears in {percent(in_training.value)} of training documents and "
+        f"{percent(in_test.value)} of test documents"
+    )
+    if not n_more:
+        return headline
+    tokens_differ = "tokens differ" if n_more > 1 else "token differs"
+    return f"{headline}; {n_more:,} more {tokens_differ} significantly"
 
 
 def _token_sums(part: CountedCorpus, task: Task) -> Sums:

@@ -205,21 +205,16 @@ def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:
     counts = audit.train.counts
     n = counts.n_documents
     documents = counts.present[: audit.n_words].sum(axis=1)
-    is_rare = (documents > 1) & (documents <= max(MAX_RARE_DOCUMENTS, MAX_RARE_FRACTION * n))
-    rare = np.flatnonzero(is_rare)
-    rare = rare[np.argsort(documents[rare], kind="stable")]
-    n_pairs = np.cumsum(documents[rare].astype(np.float64) ** 2)
-    rare = rare[n_pairs <= MAX_PAIRS]
-
+    rare = _rare_words(documents, n)
     present = sp.csr_array(counts.matrix[:, rare], dtype=np.float64)  # a copy
     present.data[:] = 1
     weighted = sp.csr_array(present * np.sqrt(np.log(n / documents[rare])))
     shared = sp.coo_array(weighted @ weighted.T)
-    own = np.asarray(weighted.power(2).sum(axis=1)).ravel()
+    evidence = np.asarray(weighted.power(2).sum(axis=1)).ravel()
     first, second = shared.coords
     needed = np.maximum(
         MIN_SHARED_RARE_WORDS * np.log(n / MAX_RARE_DOCUMENTS),
-        MIN_SHARED_FRACTION * np.minimum(own[first], own[second]),
+        MIN_SHARED_FRACTION * np.minimum(evidence[first], evidence[second]),
     )
     is_pair = (first < second) & (shared.data >= needed)
     return _Pairs(
@@ -228,6 +223,15 @@ def _pairs_with_rare_words(audit: AuditContext) -> _Pairs:
         rare=rare,
         present=present,
     )
+
+
+def _rare_words(documents: Ints, n: int) -> Ints:
+    """The word types that are rare among n documents, rarest first, and few enough to pair."""
+    is_rare = (documents > 1) & (documents <= max(MAX_RARE_DOCUMENTS, MAX_RARE_FRACTION * n))
+    rare = np.flatnonzero(is_rare)
+    rare = rare[np.argsort(documents[rare], kind="stable")]
+    n_pairs = np.cumsum(documents[rare].astype(np.float64) ** 2)
+    return rare[n_pairs <= MAX_PAIRS]
 
 
 def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContext) -> float:
@@ -249,8 +253,7 @@ def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
     diagnoses are about.
     """
     n = counts.n_documents
-    links = sp.coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(n, n))
-    _, group = connected_components(links, directed=False)
+    group = _linked_groups(pairs, n)
     n_shared = sp.coo_array(sp.triu(pairs.present @ pairs.present.T, 1))
     first, second = n_shared.coords
     is_between_groups = (n_shared.data == 1) & (group[first] != group[second])
@@ -259,6 +262,13 @@ def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
     per_word = logit(Share.count(int(same.sum()), len(same)).low) - chance
     n_words = pairs.present[pairs.first].multiply(pairs.present[pairs.second]).sum(axis=1)
     return float(expit(chance + n_words * per_word).mean())
+
+
+def _linked_groups(pairs: _Pairs, n: int) -> Ints:
+    """The group of each of n documents: those that pairs connect, shape (n,)."""
+    links = sp.coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(n, n))
+    _, group = connected_components(links, directed=False)
+    return np.asarray(group)
 
 
 def _shared_tokens(pairs: _Pairs, counts: Counts) -> tuple[str, ...]:

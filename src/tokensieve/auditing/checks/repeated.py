@@ -47,16 +47,9 @@ class Repeated(Check):
         share = Share.count(n_repeats, int(audit.class_sizes.sum()))
         if share.value < MIN_FRACTION:
             return
-        repeat = verb(n_repeats, "repeat")
-        headline = (
-            f"{plural(n_repeats, 'training document')} ({percent(share.value)}) {repeat} or nearly "
-            f"{repeat} an earlier one"
-        )
-        n_other_label = int((corpus.labels[repeats] != corpus.labels[first[repeats]]).sum())
+        has_other_label = corpus.labels[repeats] != corpus.labels[first[repeats]]
         is_sample = bool(audit.task.known_totals)
-        if n_other_label and not is_sample:
-            have = verb(n_other_label, "have", "has")
-            headline += f"; {n_other_label:,} of them {have} a different label"
+        n_other_label = 0 if is_sample else int(has_other_label.sum())
         n_exact = int((~corpus.keys.is_first_distinct()).sum())
         advice = removal_advice(audit, n_exact, max(len(repeats) - n_exact, 0))
         examples = []
@@ -65,14 +58,27 @@ class Repeated(Check):
         yield self.finding(
             audit,
             severity=WEIGHT * share.value,
-            headline=headline,
+            headline=_headline(share, n_other_label),
             documents=repeats,
             n_documents=n_repeats,
             evidence={"documents": share},
             examples=[audit.excerpt(i) for i in list(dict.fromkeys(examples))[:MAX_EXAMPLES]],
             details=(
-                f"{share.as_counts} training documents {repeat} an earlier one, word for word or "
-                "nearly",
+                f"{share.as_counts} training documents {verb(n_repeats, 'repeat')} an earlier one, "
+                "word for word or nearly",
             ),
             action=f"Copies are not independent evidence. {advice}",
         )
+
+
+def _headline(share: Share, n_other_label: int) -> str:
+    """How many documents repeat an earlier one, and how many of them under another label."""
+    repeat = verb(share.found, "repeat")
+    headline = (
+        f"{plural(share.found, 'training document')} ({percent(share.value)}) {repeat} or nearly "
+        f"{repeat} an earlier one"
+    )
+    if not n_other_label:
+        return headline
+    have = verb(n_other_label, "have", "has")
+    return f"{headline}; {n_other_label:,} of them {have} a different label"

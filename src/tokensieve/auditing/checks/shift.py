@@ -116,11 +116,7 @@ def _features(audit: AuditContext) -> _Features:
     importance = audit.importance
     sizes = audit.class_sizes
     n_documents = int(sizes.sum())
-    names = audit.train.counts.tokens
-    types = np.array(
-        [s for s in range(audit.n_words, len(names)) if "⟨length " not in str(names[s])],
-        dtype=np.int64,
-    )
+    types = _formatting_types(audit)
     inside = importance.class_documents[types]
     documents = importance.documents[types, None]
     outside_rate = (documents - inside) / np.maximum(n_documents - sizes, 1)
@@ -132,6 +128,12 @@ def _features(audit: AuditContext) -> _Features:
     is_weak = (importance.q_value[types] >= MAX_Q_VALUE) | (difference < MIN_DIFFERENCE)
     strength[is_weak] = 0
     return _Features(types, inside, outside_rate, difference, strength)
+
+
+def _formatting_types(audit: AuditContext) -> Ints:
+    names = audit.train.counts.tokens
+    formatting = range(audit.n_words, len(names))
+    return np.array([s for s in formatting if "⟨length " not in str(names[s])], dtype=np.int64)
 
 
 def _rates(label: str, token: str, difference: float, outside_rate: float) -> str:

@@ -59,27 +59,16 @@ class Unstable(Check):
             return
         names = [str(audit.importance.tokens[s]) for s in unstable.types]
         tokens = list(dict.fromkeys(names))[:MAX_TOKENS]
-        first, label = int(unstable.types[0]), int(unstable.classes[0])
+        first = int(unstable.types[0])
+        label = int(unstable.classes[0])
         extremes = _extreme_environments(environments.effects, unstable.leans, first, label)
         noun = "documents" if audit.task.classifies else "answers"
-        places = [
-            f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
-            for name, share in extremes.items()
-        ]
-        headline = (
-            f"{quoted(tokens[:1])} predicts the label differently in different environments: "
-            f"{' but only '.join(places)} are {for_display(audit.class_names[label], 40)}"
-        )
-        n_more = len(tokens) - 1
-        if n_more:
-            vary = "also vary" if n_more > 1 else "also varies"
-            headline += f"; {plural(n_more, 'more token')} {vary} between environments"
         coverage = Share.count(int(audit.importance.documents[first]), int(audit.class_sizes.sum()))
         holders = audit.train.counts.holders(np.array([first]))[0]
         yield self.finding(
             audit,
             severity=WEIGHT * coverage.value,
-            headline=headline,
+            headline=_headline(tokens, extremes, noun, audit.class_names[label]),
             documents=holders,
             n_documents=coverage.found,
             label=audit.class_names[label],
@@ -91,11 +80,28 @@ class Unstable(Check):
         )
 
 
+def _headline(tokens: list[str], extremes: dict[str, Share], noun: str, label: str) -> str:
+    """How the first token leans in two environments, and how many more tokens vary."""
+    places = [
+        f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
+        for name, share in extremes.items()
+    ]
+    headline = (
+        f"{quoted(tokens[:1])} predicts the label differently in different environments: "
+        f"{' but only '.join(places)} are {for_display(label, 40)}"
+    )
+    n_more = len(tokens) - 1
+    if not n_more:
+        return headline
+    vary = "also vary" if n_more > 1 else "also varies"
+    return f"{headline}; {plural(n_more, 'more token')} {vary} between environments"
+
+
 def _unstable(effects: Environments, audit: AuditContext) -> _Unstable:
     """The types that predict a class in some environment and clearly less in another."""
-    known = [one for one in effects.within if one is not None]
-    leans = np.stack([one.lean for one in known])
-    predicts_somewhere = np.stack([one.q_value < LEVEL for one in known]).any(axis=0)
+    measured = [effect for effect in effects.within if effect is not None]
+    leans = np.stack([effect.lean for effect in measured])
+    predicts_somewhere = np.stack([effect.q_value < LEVEL for effect in measured]).any(axis=0)
     mean_size = audit.class_sizes.sum() / max(len(effects.names), 1)
     is_frequent = audit.importance.documents >= max(FLOOR, MIN_COVERAGE * mean_size)
     largest = leans.max(axis=0)
@@ -116,15 +122,15 @@ def _extreme_environments(
 ) -> dict[str, Share]:
     """Where the type leans to the class most and least: the fraction of its documents of the
     class."""
-    known = [
-        (name, one)
-        for name, one in zip(effects.names, effects.within, strict=True)
-        if one is not None
+    measured = [
+        (name, effect)
+        for name, effect in zip(effects.names, effects.within, strict=True)
+        if effect is not None
     ]
     lean = leans[:, token_type, label]
     shares = {}
     for place in (int(np.argmax(lean)), int(np.argmin(lean))):
-        name, effect = known[place]
+        name, effect = measured[place]
         shares[name] = Share.count(
             int(effect.class_documents[token_type, label]), int(effect.documents[token_type])
         )
