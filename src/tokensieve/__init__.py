@@ -50,9 +50,9 @@ def _find_room_for_kernels() -> None:
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
         if (
-            found.st_mode != 0o40700 or found.st_uid != os.getuid()
+            status.st_mode != 0o40700 or status.st_uid != os.getuid()
         ):  # a folder, for its owner only, and ours
             folder = tempfile.mkdtemp(prefix="tokensieve-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)

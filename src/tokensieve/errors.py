@@ -27,14 +27,14 @@ def one_line(what: str) -> Iterator[None]:
     from tokensieve.escape import line
 
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
 
     def aborted(number: int) -> None:
         cut = sys.platform != "win32" and number == signal.SIGBUS
         reason = (
             "it was cut short while being read" if cut else "damaged, or there is not enough memory"
         )
-        os.write(kept, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
+        os.write(saved, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
         os._exit(2)
 
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(
@@ -51,8 +51,8 @@ def one_line(what: str) -> Iterator[None]:
         raise InputError(f"{what}: {reason}") from None
     finally:
         _on_abort(before)
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(nowhere)
 
 
@@ -65,6 +65,6 @@ def _on_abort(handlers: Sequence[object]) -> list[object]:
     set_handler = ctypes.CDLL(None).signal
     set_handler.argtypes, set_handler.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     return [
-        set_handler(number, one)
-        for number, one in zip((signal.SIGABRT, signal.SIGBUS), handlers, strict=True)
+        set_handler(number, handler)
+        for number, handler in zip((signal.SIGABRT, signal.SIGBUS), handlers, strict=True)
     ]

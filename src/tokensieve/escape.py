@@ -78,13 +78,13 @@ def public_address(written: str, placeholder: str = "") -> str:
     Args:
         placeholder: what stands for that which is left out, such as "…" in a command.
     """
-    scheme, mark, rest = written.partition("://")
+    scheme, mark, location = written.partition("://")
     if not mark:
         return written
-    user, rest = _split_user(rest)
-    public = re.split("[?#]", rest)[0]
+    user, location = _split_user(location)
+    public = re.split("[?#]", location)[0]
     before = f"{placeholder}@" if user and placeholder else ""
-    after = f"?{placeholder}" if public != rest and placeholder else ""
+    after = f"?{placeholder}" if public != location and placeholder else ""
     return f"{scheme}://{before}{public}{after}"
 
 
@@ -124,8 +124,12 @@ def line(message: str, limit: int = 500) -> str:
     Of a longer one the middle is left out, since it names the thing and ends with advice.
     """
     public = _ADDRESS.sub(_public, message)
-    one = printable(" ".join(public.split()))
-    return one if len(one) <= limit else f"{one[: limit * 2 // 3]} … {one[3 - limit // 3 :]}"
+    text_line = printable(" ".join(public.split()))
+    return (
+        text_line
+        if len(text_line) <= limit
+        else f"{text_line[: limit * 2 // 3]} … {text_line[3 - limit // 3 :]}"
+    )
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

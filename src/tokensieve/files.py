@@ -267,7 +267,7 @@ def _stale_names(folder: Path, names: Sequence[str], ours: str | None) -> list[s
     if ours is None:
         return []
     present = [path for path in folder.glob("*") if not path.name.startswith(STAGING)]
-    present += [inside for path in present for inside in path.glob("*")]
+    present += [content for path in present for content in path.glob("*")]
     stale = []
     for path in present:
         name = path.relative_to(folder).as_posix()

@@ -18,11 +18,11 @@ def find_device(name: str) -> torch.device:
     """
     import torch
 
-    wanted = name
+    place = name
     if name == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+        place = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(wanted)
+        device = torch.device(place)
         is_reached = device.type in ("cpu", "cuda") and torch.empty(0, device=device) is not None
     except (RuntimeError, AssertionError, NotImplementedError):  # a build without CUDA asserts
         is_reached = False

@@ -145,9 +145,9 @@ def rates_by_class(data: RowFeatures, weights: Floats, classes: Sequence[str]) -
     for j, feature in enumerate(data.names):
         values = data.features[:, j]
         for k, name in enumerate(names):
-            inside = data.labels == k
-            before = _rate(values[inside], np.ones(int(inside.sum())), is_pairs)
-            after = _rate(values[inside], weights[inside], is_pairs)
+            is_of_class = data.labels == k
+            before = _rate(values[is_of_class], np.ones(int(is_of_class.sum())), is_pairs)
+            after = _rate(values[is_of_class], weights[is_of_class], is_pairs)
             table.append({"feature": feature, "class": name, "before": before, "after": after})
     return pl.DataFrame(table)
 

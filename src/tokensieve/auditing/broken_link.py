@@ -154,15 +154,15 @@ def insert_mark(
 ) -> pl.Series:
     """Put one of the mark's words, as often as it occurs, where it usually stands in its texts."""
     occurrences = [_first_occurrence(text, mark.words, tokenizer) for text in marked_texts]
-    found = [occurrence for occurrence in occurrences if occurrence is not None]
-    if not found:
+    known_occurrences = [occurrence for occurrence in occurrences if occurrence is not None]
+    if not known_occurrences:
         return texts
-    fraction_first = np.mean([occurrence.is_first for occurrence in found])
-    fraction_last = np.mean([occurrence.is_last for occurrence in found])
+    fraction_first = np.mean([occurrence.is_first for occurrence in known_occurrences])
+    fraction_last = np.mean([occurrence.is_last for occurrence in known_occurrences])
     rng = np.random.default_rng(seed)
     changed = []
     for text in texts:
-        written = found[int(rng.integers(len(found)))].written
+        written = known_occurrences[int(rng.integers(len(known_occurrences)))].written
         if fraction_first >= MOST_TEXTS:
             changed.append(f"{written} {text}")
         elif fraction_last >= MOST_TEXTS:

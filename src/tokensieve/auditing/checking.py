@@ -24,9 +24,11 @@ class _Reported:
 def find_all(audit: AuditContext, checks: Iterable[Check]) -> tuple[Finding, ...]:
     """The findings of all checks that apply, most serious first."""
     reported = _run([check for check in checks if _applies(check, audit)], audit)
-    remaining = [one for one in reported if not _is_explained(one, reported, audit)]
+    remaining = [
+        candidate for candidate in reported if not _is_explained(candidate, reported, audit)
+    ]
     remaining.sort(key=_rank)
-    return tuple(one.finding for one in remaining)
+    return tuple(candidate.finding for candidate in remaining)
 
 
 def _applies(check: Check, audit: AuditContext) -> bool:
@@ -59,7 +61,7 @@ def _run(checks: Sequence[Check], audit: AuditContext) -> list[_Reported]:
 
 def _is_explained(one: _Reported, reported: Sequence[_Reported], audit: AuditContext) -> bool:
     """Whether a finding adds nothing to those that its check yields to (`Check.yields_to`)."""
-    explaining = [other.finding for other in reported if other.check.name in one.check.yields_to]
+    explaining = [rival.finding for rival in reported if rival.check.name in one.check.yields_to]
     if not explaining:
         return False
     token = one.finding.tokens[0]

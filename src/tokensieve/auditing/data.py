@@ -323,7 +323,7 @@ def _rows_with_each(tokens: pl.Series, part: CountedCorpus, name: str) -> pl.Dat
     places = {str(token): place for place, token in enumerate(part.counts.tokens)}
     types = np.array([places[token] for token in tokens], dtype=np.int64)
     holders = list(part.counts.holders(types))
-    token_of_row = np.repeat(np.arange(len(holders)), [len(held) for held in holders])
+    token_of_row = np.repeat(np.arange(len(holders)), [len(documents) for documents in holders])
     rows = part.corpus.rows_of(np.concatenate(holders), name)
     rows = rows.with_columns(token=tokens.gather(token_of_row), place=pl.Series(token_of_row))
     return rows.sort("place", "row").drop("place")

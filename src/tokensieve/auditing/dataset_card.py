@@ -9,70 +9,76 @@ from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.report.markdown import markdown
 from tokensieve.wording import count, percent
 
+MAX_FINDINGS = 12
+MAX_CLASSES = 12
+MAX_TOKENS = 8  # of each class
+MAX_NOTES = 8
+MAX_NOTE_LENGTH = 400
 NO_FINDINGS = (
     "The checks found no shortcut, leak or label problem, which does not show that there is none."
 )
 
 
 def dataset_card(audit: Audit) -> str:
-    """An audit as a section of a dataset card on the Hugging Face hub: findings, accuracy, and each
-    class's strongest predictors. Returns Markdown that starts with a level-two heading; names,
-    labels and tokens are escaped and stay on one line."""
+    """Describe an audit as a section of a dataset card on the Hugging Face hub.
 
-    train, test = count(audit.documents["train"]), count(audit.documents["test"])
-    low, high = percent(audit.accuracy.low), percent(audit.accuracy.high)
-    found = [
-        Text(f"{one.title} ({one.level}): {one.headline}. {'; '.join(one.details)}. {one.action}")
-        for one in audit.findings[:12]
+    It has the findings, the accuracy, and each class's strongest predictors.
+
+    Returns:
+        Markdown that starts with a level-two heading; names, labels and tokens are escaped and stay
+        on one line.
+    """
+    blocks: list[Block] = [
+        Text(_overview(audit)),
+        Text(" ".join(without_shortcuts_sentences(audit))),
+        Section("Findings", _findings(audit)),
+        Section("Strongest predictors of each class", (_predictors(audit),)),
     ]
-    if len(audit.findings) > 12:
-        found.append(Text(f"… and {len(audit.findings) - 12} more."))
-    columns: tuple[Column, ...] = (
+    if audit.notes:
+        notes = tuple(Text(note[:MAX_NOTE_LENGTH]) for note in audit.notes[:MAX_NOTES])
+        blocks.append(Section("Notes", notes))
+    return markdown(Section("Tokens that give the label away", tuple(blocks)))
+
+
+def _overview(audit: Audit) -> str:
+    """What was audited, and how well the model does."""
+    source = for_display(audit.name, 300, path=True)
+    train = count(audit.documents["train"])
+    test = count(audit.documents["test"])
+    interval = f"95% CI {percent(audit.accuracy.low)} to {percent(audit.accuracy.high)}"
+    return (
+        f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test "
+        f"documents, {len(audit.classes)} classes, {count(audit.token_types)} token types. A "
+        f"model that ignores token order predicts {percent(audit.test_accuracy)} of the test "
+        f"documents correctly ({interval}); always predicting the largest class "
+        f"gets {percent(audit.majority_accuracy)}."
+    )
+
+
+def _findings(audit: Audit) -> tuple[Block, ...]:
+    texts = []
+    for finding in audit.findings[:MAX_FINDINGS]:
+        headline = f"{finding.title} ({finding.level}): {finding.headline}."
+        texts.append(Text(f"{headline} {'; '.join(finding.details)}. {finding.action}"))
+    n_more = len(audit.findings) - MAX_FINDINGS
+    if n_more > 0:
+        texts.append(Text(f"… and {n_more} more."))
+    return tuple(texts) or (Text(NO_FINDINGS),)
+
+
+def _predictors(audit: Audit) -> Table:
+    rows = []
+    for label in audit.classes[:MAX_CLASSES]:
+        for row in audit.top(label, MAX_TOKENS).iter_rows(named=True):
+            difference = (row["posterior_difference"], row["posterior_low"], row["posterior_high"])
+            rows.append((label, row["token"], row["documents"], difference, row["attention"]))
+    columns = (
         Column("Class", "token"),
         Column("Token", "token"),
         Column("Documents", "count"),
+        Column("Posterior difference", "interval", unit="with 95% CI"),
+        Column("Attention", "plain", digits=1, unit="1 is average"),
     )
-    columns += (Column("Posterior difference", "interval", unit="with 95% CI"),)
-    columns += (Column("Attention", "plain", digits=1, unit="1 is average"),)
-    interval = "posterior_difference", "posterior_low", "posterior_high"
-    rows = [
-        (
-            label,
-            row["token"],
-            row["documents"],
-            tuple(row[name] for name in interval),
-            row["attention"],
-        )
-        for label in audit.classes[:12]
-        for row in audit.top(label, 8).iter_rows(named=True)
-    ]
-    more = f"and {len(audit.classes) - 12} more classes" if len(audit.classes) > 12 else ""
-    source = for_display(audit.name, 300, path=True)
-    inside: list[Block] = [
-        Text(
-            f"Audited with tokensieve {audit.version}: {source}, {train} training and {test} test "
-            f"documents, {len(audit.classes)} classes, {count(audit.token_types)} token types. A "
-            f"model that ignores token order predicts {percent(audit.test_accuracy)} of the test "
-            f"documents correctly (95% CI {low} to {high}); always predicting the largest class "
-            f"gets {percent(audit.majority_accuracy)}."
-        ),
-        Text(" ".join(without_shortcuts_sentences(audit))),
-        Section(
-            "Findings",
-            tuple(
-                found
-                or [
-                    Text(
-                        "The checks found no shortcut, leak or label problem, which does not show "
-                        "that there is none."
-                    )
-                ]
-            ),
-        ),
-        Section(
-            "Strongest predictors of each class", (Table("", columns, rows, more, first=len(rows)),)
-        ),
-    ]
-    if audit.notes:
-        inside.append(Section("Notes", tuple(Text(note[:400]) for note in audit.notes[:8])))
-    return markdown(Section("Tokens that give the label away", tuple(inside)))
+    n_more = len(audit.classes) - MAX_CLASSES
+    omission = f"and {n_more} more classes" if n_more > 0 else ""
+    return Table("", columns, rows, omission, first=len(rows))

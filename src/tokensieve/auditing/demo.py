@@ -170,8 +170,8 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
 
 def _sentence(rng: np.random.Generator, topic: int, label: int) -> str:
     """A sentence of a review; in half of them the adjective tells the sentiment."""
-    things = THINGS[topic::N_TOPICS]
-    thing, other = rng.choice(len(things), 2, replace=False)
+    topic_things = THINGS[topic::N_TOPICS]
+    subject, second_subject = rng.choice(len(topic_things), 2, replace=False)
     sentence = _drawn(rng, SENTENCES)
     place = _drawn(rng, PLACES)
     if rng.random() < 0.5:
@@ -181,7 +181,9 @@ def _sentence(rng: np.random.Generator, topic: int, label: int) -> str:
         word = _sentiment_word(rng, topic, 2 * (label != is_negated) - 1)
         if is_negated:
             word = f"not {word}"
-    return sentence.format(thing=things[thing], other=things[other], place=place, word=word)
+    return sentence.format(
+        thing=topic_things[subject], other=topic_things[second_subject], place=place, word=word
+    )
 
 
 def _sentiment_word(rng: np.random.Generator, topic: int, y: int) -> str:

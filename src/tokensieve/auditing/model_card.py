@@ -19,7 +19,7 @@ from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
 from tokensieve.model.fit import refit
 from tokensieve.model.settings import TrainSettings
-from tokensieve.report.blocks import Block, Column, Section, Table, Text
+from tokensieve.report.blocks import Block, Column, Section, Table, Text, ValueAndInterval
 from tokensieve.task.score import confusion_matrix
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plain, signed
@@ -181,9 +181,9 @@ class ModelCard:
         return Table("Most frequent confusions", columns, rows)
 
 
-def _rate(share: Share) -> tuple[float, ...] | None:
+def _rate(share: Share) -> ValueAndInterval | None:
     """A fraction and its interval, for a column of rates; None without documents."""
-    return (share.value, share.low, share.high) if share.of else None
+    return ValueAndInterval(share.value, share.low, share.high) if share.of else None
 
 
 def _accuracy_table(title: str, column: Column, frame: pl.DataFrame, key: str) -> list[Table]:

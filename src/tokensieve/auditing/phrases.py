@@ -28,13 +28,13 @@ def form_clause(token: str) -> str:
     field, _, name = token.rpartition(":⟨") if not token.startswith("⟨") else ("", "", token[1:])
     name = name.removesuffix("⟩")
     if name.startswith("length "):
-        least, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
-        size = f"{least} to {int(below) - 1:,}" if below else f"{int(least):,} or more"
+        minimum, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
+        size = f"{minimum} to {int(below) - 1:,}" if below else f"{int(minimum):,} or more"
         clause = f"are {size} words long"
     elif name.startswith(("ends ", 'starts "')):
-        verb, _, what = name.partition("s ")
-        what = re.sub('"(.+)"', r"“\1”", what.removeprefix("with "))
-        clause = f"{verb} {'in' if verb == 'end' else 'with'} {what}"
+        verb, _, feature = name.partition("s ")
+        feature = re.sub('"(.+)"', r"“\1”", feature.removeprefix("with "))
+        clause = f"{verb} {'in' if verb == 'end' else 'with'} {feature}"
     elif name in _WITH_ARTICLE:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:

@@ -49,7 +49,7 @@ class PreferenceFacts:
         pairings = {
             part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None
         }
-        units = {part: one.units for part, one in pairings.items()}
+        units = {part: pairs_of_part.units for part, pairs_of_part in pairings.items()}
         ratio = {part: log_length_ratios(corpus) for part, corpus in corpora.items()}
         # ties are there in both orders
         weight = {part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()}
@@ -99,14 +99,16 @@ class PreferenceFacts:
         bound, the most decisive first: pairs · (2 bound − 1)². Only types in at least 10 pairs and
         0.5% of all; lengths themselves are left out."""
         bound = pl.col("equal_length_low") if wins else 1 - pl.col("equal_length_high")
-        kept = self.wins.filter(
+        clear = self.wins.filter(
             pl.col("pairs") >= max(10, 0.005 * self.pairs["train"]),
             pl.col("equal_length_q_value") < LEVEL,
             pl.col("equal_length_low") >= rate if wins else pl.col("equal_length_high") <= 1 - rate,
             ~pl.col("token").str.contains("⟨length ", literal=True),
         )
-        found = kept.sort(pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False])
-        return found if rows is None else found.head(rows)
+        ordered = clear.sort(
+            pl.col("pairs") * (2 * bound - 1) ** 2, "token", descending=[True, False]
+        )
+        return ordered if rows is None else ordered.head(rows)
 
 
 def log_length_ratios(corpus: Corpus) -> Floats:

@@ -101,8 +101,8 @@ def tokens_to_cut(
 
 def _ratings(scale: int, known_tokens: Sequence[str], tokenizer: Tokenizer) -> list[str]:
     """All ratings on a scale: 0/10, 1/10, …, and those of the training documents, as 7.5/10."""
-    known = pl.Series(known_tokens, dtype=pl.String)
-    ratings = known.filter(known.str.contains(rf"^[\d.]+/{scale}$")).to_list()
+    token_order = pl.Series(known_tokens, dtype=pl.String)
+    ratings = token_order.filter(token_order.str.contains(rf"^[\d.]+/{scale}$")).to_list()
     if scale <= MAX_COMPLETE_SCALE:
         ratings += [f"{rating}/{scale}" for rating in range(scale + 1)]
 

@@ -161,12 +161,12 @@ def _detection_limit(audit: AuditData) -> str:
     limits = sorted(audit.controls.of_class(largest), key=lambda limit: limit.rate != FIRST_RATE)
     if not limits:
         return ""
-    first, *others = limits
+    first, *further = limits
     sentence = (
         f"A word inserted into {percent(first.rate, 0)} of {of_class(largest, 'documents')} would "
         f"have been found in {first.n_found} of {first.n_trials} trials"
     )
-    for limit in others:
+    for limit in further:
         sentence += f"; into {percent(limit.rate, 0)}, in {limit.n_found}"
     shuffles = plural(audit.controls.n_shuffles, "shuffle")
     alarms = plural(audit.controls.false_alarms, "word")
@@ -221,7 +221,7 @@ def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[tuple[str
         against_model = f"the model: {change_clause(audit.baseline)}"
         value = percent(audit.baseline.before)
         facts.append(("TF-IDF + logistic regression", value, against_model))
-    facts += [(one.name, percent(one.value), "") for one in sections.references]
+    facts += [(reference.name, percent(reference.value), "") for reference in sections.references]
     return tuple(facts)
 
 
@@ -278,13 +278,13 @@ def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
     blocks: list[Block] = []
     # a command is about other findings if the first one has nothing that `mask` can cut
     first_is_by_hand = bool(audit.findings) and not audit.findings[0].maskable
-    others: list[str] = []
+    titles: list[str] = []
     if first_is_by_hand:
         blocks.append(Text(audit.findings[0].action, style="next", only=PAGE))
-        others = _titles_before_commands(audit)
-        if others and audit.learned.task.classifies:
-            order = ", in this order" if len(others) > 1 else ""
-            text = f"Then go through {quoted(others)} below{order}."
+        titles = _titles_before_commands(audit)
+        if titles and audit.learned.task.classifies:
+            order = ", in this order" if len(titles) > 1 else ""
+            text = f"Then go through {quoted(titles)} below{order}."
             blocks.append(Text(text, only=PAGE))
     # no command for what is not serious where something else comes first
     shortcuts = [
@@ -486,7 +486,7 @@ def exceeded_summary(audit: AuditData, out: Path) -> str:
     if tokens:
         parts.append(quoted(tokens, MAX_TOKENS_IN_SUMMARY))
     for kind in audit.exceeded:
-        headlines = [one.headline for one in audit.findings if one.kind == kind]
+        headlines = [finding.headline for finding in audit.findings if finding.kind == kind]
         parts.append(f"{kind}: {headlines[0]}")
     files = "over-budget.csv and findings.csv" if tokens else "findings.csv"
     return f"{'; '.join(parts)}. The rows are in {files} in {out}."

@@ -190,7 +190,9 @@ def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
     if finding.kind != "shortcut" or not finding.mask:
         return []
     is_for_pairs = not audit.learned.task.classifies
-    has_other_words = any(other.maskable for other in audit.shortcuts if other is not finding)
+    has_other_words = any(
+        shortcut.maskable for shortcut in audit.shortcuts if shortcut is not finding
+    )
     # `--audit` removes all shortcuts, hence it must be the only one with words
     can_name_folder = is_for_pairs and audit.invocation is not None and not has_other_words
     if len(finding.mask) > MAX_NAMED_TOKENS and not can_name_folder:

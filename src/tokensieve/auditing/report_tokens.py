@@ -191,14 +191,14 @@ def strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
     """The strongest predictors of a class; of two classes those of both."""
     columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
     strongest = audit.top(label, 15).select(columns)
-    other = None
+    second_class = None
     subtitle = f"class {for_display(label, 40)}"
     if len(audit.classes) == 2:
-        other = audit.top(audit.classes[0], 15).select(columns)
+        second_class = audit.top(audit.classes[0], 15).select(columns)
         subtitle = "both classes"
     data = {
         "top": strongest,
-        "other": other,
+        "other": second_class,
         "neutral": audit.neutral[label],
         "subtitle": subtitle,
     }

@@ -273,12 +273,12 @@ def _without_shortcuts(context: AuditContext, findings: list[Finding]) -> RefitC
         names = [str(token) for token in context.train.counts.tokens]
         tokens |= {name for name in names if "⟨length " in name}
     # "gave 4 10" goes with "4 10", of which nothing shall be left
-    others = context.train.types_not_containing(tokens)
-    if others is None:
+    remaining = context.train.types_not_containing(tokens)
+    if remaining is None:
         return None
     return compare_refit(
         context.task,
-        others,
+        remaining,
         context.train,
         context.test,
         context.learned.model,

@@ -220,11 +220,11 @@ class CompareSettings:
         """
         if self.fail_on is None:
             return {}
-        known = [*CHANGES, "accuracy"]
+        kinds = [*CHANGES, "accuracy"]
         limits = {}
         for name, amount in _amounts(self.fail_on).items():
-            if name not in known:
-                raise _unknown_name(self.fail_on, name, "change", known)
+            if name not in kinds:
+                raise _unknown_name(self.fail_on, name, "change", kinds)
             limit = Limit.parse(name, amount, self.fail_on)
             if name == "accuracy":
                 fits = limit.amount <= 1

@@ -64,32 +64,34 @@ def _audit(
 
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
-    given = checked_source(source, settings, quiet or cluster is not None)
-    named = " ".join(public_address(one) for one in source)
-    several = SettingsPerLabel() if cluster is not None else _several_labels(given, settings)
+    to_read = checked_source(source, settings, quiet or cluster is not None)
+    named = " ".join(public_address(address) for address in source)
+    several = SettingsPerLabel() if cluster is not None else _several_labels(to_read, settings)
     if not several.settings:
-        found = run_audit(given, settings, out, quiet, pictures, card, cluster=cluster)
+        result = run_audit(to_read, settings, out, quiet, pictures, card, cluster=cluster)
         if not quiet:
-            show(found.report(), out, found.seconds["total"])
-        if found.fails:  # a status of 3 is never silent
-            report = exceeded_report(found, out)
+            show(result.report(), out, result.seconds["total"])
+        if result.fails:  # a status of 3 is never silent
+            report = exceeded_report(result, out)
             if quiet:
-                say(False, f"{report.verdict} {exceeded_summary(found, out)}")
+                say(False, f"{report.verdict} {exceeded_summary(result, out)}")
             else:
                 show(report)
-        return 3 if found.fails else 0
+        return 3 if result.fails else 0
     check_writable(out, audit=True)
     out.mkdir(parents=True, exist_ok=True)
     rows = []
     taken: set[str] = set()
     # each label's folder is written when its audit is done
-    for number, (label, own) in enumerate(several.settings.items(), 1):
+    for number, (label, label_settings) in enumerate(several.settings.items(), 1):
         folder = _folder_name(label)
         folder = f"{folder}-{number}" if folder.lower() in taken else folder
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several.settings)}: {label}")
-        found = run_audit(given, own, out / folder, quiet, pictures, card, f"{named}: {label}")
-        rows.append(label_row(label, folder, found))
+        result = run_audit(
+            to_read, label_settings, out / folder, quiet, pictures, card, f"{named}: {label}"
+        )
+        rows.append(label_row(label, folder, result))
     from tokensieve.report.writer import save
 
     index = LabelAudits(named, __version__, tuple(rows), several.too_few, several.past_limit)
@@ -163,7 +165,7 @@ def _public_source(
     if isinstance(source, tuple):
         return str(out / "reviews.csv")
     if isinstance(source, list):
-        return [public_address(one, HIDDEN) for one in source]
+        return [public_address(address, HIDDEN) for address in source]
     return public_address(source, HIDDEN)
 
 

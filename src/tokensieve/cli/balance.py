@@ -61,13 +61,15 @@ def _balance(
     check_writable(target.folder, audit=not target.is_folder)
     target.check_is_free(source, overwrite)
     chosen = _chosen(token or [], length, audit, token_settings)
-    given = list(source) if len(source) > 1 else source[0]
-    corpus = read_corpus(given, reading)
+    to_read = list(source) if len(source) > 1 else source[0]
+    corpus = read_corpus(to_read, reading)
     data = row_features(corpus, chosen.tokens, chosen.has_length, chosen.tokenizer)
     result = balance(data.features, data.labels)
     require_enough_documents(result, data.names, data.features, data.labels)
-    rows = _weighted_rows(given, reading, corpus, data, result)
-    _write(target, rows, corpus, data, result, " ".join(public_address(one) for one in source))
+    rows = _weighted_rows(to_read, reading, corpus, data, result)
+    _write(
+        target, rows, corpus, data, result, " ".join(public_address(address) for address in source)
+    )
     for line in _messages(data, result, str(target.path)):
         say(quiet, line)
 

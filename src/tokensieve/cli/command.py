@@ -174,19 +174,12 @@ class _Commands(click.Group):
         return [name for names in _SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in self.list_commands(ctx):
+        names = self.list_commands(ctx)
+        if name in names:
             import_module(f"tokensieve.cli.{name}")
+        elif near := get_close_matches(name, names, n=1):
+            raise InputError(f"there is no command {name!r}; did you mean `tokensieve {near[0]}`?")
         return _registered.get(name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], self.list_commands(ctx), n=1)
-        if near and near[0] != args[0]:
-            raise InputError(
-                f"there is no command {args[0]!r}; did you mean `tokensieve {near[0]}`?"
-            )
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():

@@ -34,17 +34,17 @@ def _compare(
     from tokensieve.report.writer import save
 
     check_writable(out)
-    found = compare_audits(before, after, settings)
+    comparison = compare_audits(before, after, settings)
     if on is not None:
-        found = replace(found, repair=repair_effect(before, after, on))
-    save(found, out, pictures=False)
+        comparison = replace(comparison, repair=repair_effect(before, after, on))
+    save(comparison, out, pictures=False)
     if not quiet:
-        show(found.report())
+        show(comparison.report())
         print(f"report.html, compare.csv and summary.json are in {printable(str(out))}")
-    if found.exceeded and quiet:  # a status of 3 is never silent
-        limits = ", ".join(found.exceeded)
+    if comparison.exceeded and quiet:  # a status of 3 is never silent
+        limits = ", ".join(comparison.exceeded)
         say(
             False,
-            f"this comparison exceeds the --fail-on limit: {limits}. {found.report().verdict}",
+            f"this comparison exceeds the --fail-on limit: {limits}. {comparison.report().verdict}",
         )
-    return 3 if found.exceeded else 0
+    return 3 if comparison.exceeded else 0

@@ -37,9 +37,9 @@ def _explain(
         if len(read) > MAX_LINE_BYTES:
             raise InputError(f"standard input: the text is over {MAX_LINE_BYTES / 1e6:,.0f} MB")
         text = read.decode(errors="replace")
-    found: Explanation | PairExplanation
+    explanation: Explanation | PairExplanation
     if against is not None:
-        found = compare(classifier, text, against)
+        explanation = compare(classifier, text, against)
     else:
         names = [str(c) for c in classifier.classes]
         if label is not None and label not in names:
@@ -52,11 +52,13 @@ def _explain(
                 "",
             )
             raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{same}")
-        wanted = None if label is None else classifier.classes[names.index(label)]
-        found = Explanation.of(classifier, *classifier.count([text]), wanted)[0]
+        class_name = None if label is None else classifier.classes[names.index(label)]
+        explanation = Explanation.of(classifier, *classifier.count([text]), class_name)[0]
     if as_json:
         print(
-            printable(json.dumps(found.to_dict(), ensure_ascii=False))
+            printable(json.dumps(explanation.to_dict(), ensure_ascii=False))
         )  # escaped, it means the same in JSON
     else:
-        show_explanation(classifier, [text, *([against] if against is not None else [])], found)
+        show_explanation(
+            classifier, [text, *([against] if against is not None else [])], explanation
+        )

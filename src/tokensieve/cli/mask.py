@@ -78,7 +78,7 @@ def _mask(
     opened = open_source(list(source) if len(source) > 1 else source[0], reading)
     target.check_is_free(source, overwrite)
 
-    source_name = " ".join(public_address(one) for one in source)
+    source_name = " ".join(public_address(address) for address in source)
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
@@ -94,14 +94,16 @@ def _mask(
     kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
     copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role)
     _write(target, [*rows, *copies], wrong_rows, outcome, source_name)
-    what = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
+    outcome_text = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
     if outcome.removed_tokens:
-        what += f", {plural(len(outcome.removed_tokens), 'token')} removed"
+        outcome_text += f", {plural(len(outcome.removed_tokens), 'token')} removed"
     if copies:
-        what += f", {plural(len(copies), 'counterfactual copy', 'counterfactual copies')} added"
+        outcome_text += (
+            f", {plural(len(copies), 'counterfactual copy', 'counterfactual copies')} added"
+        )
     if wrong_rows:
-        what += f", {plural(len(wrong_rows), 'mislabelled row')} left out"
-    for line in (*outcome.warnings, f"{what}: {target.path}"):
+        outcome_text += f", {plural(len(wrong_rows), 'mislabelled row')} left out"
+    for line in (*outcome.warnings, f"{outcome_text}: {target.path}"):
         say(quiet, line)
 
 
@@ -228,13 +230,13 @@ def _text_columns(opened: OpenedSource, reading: SourceSettings, plan: _Plan) ->
     """The columns to cut tokens from: those named, those of the pairs, or those of the audit."""
     from tokensieve.read.columns import text_columns
 
-    given: Sequence[str] = [reading.text] if isinstance(reading.text, str) else reading.text or []
-    named = list(plan.pair_columns or given)
-    wanted: list[str | None] = list(named or plan.audited_columns)
-    is_known = named or set(wanted) <= set(opened.train.columns)
-    if not wanted or not is_known:
-        wanted = [None]  # the only column of text
-    columns = [text_columns(opened.train, name)[0] for name in wanted]
+    chosen: Sequence[str] = [reading.text] if isinstance(reading.text, str) else reading.text or []
+    named = list(plan.pair_columns or chosen)
+    columns_to_read: list[str | None] = list(named or plan.audited_columns)
+    is_known = named or set(columns_to_read) <= set(opened.train.columns)
+    if not columns_to_read or not is_known:
+        columns_to_read = [None]  # the only column of text
+    columns = [text_columns(opened.train, name)[0] for name in columns_to_read]
     return list(dict.fromkeys(columns))
 
 
@@ -346,14 +348,14 @@ def _write(
     from tokensieve.files import write_all
     from tokensieve.read.copies import write_rows
 
-    kept = [row for number, row in enumerate(rows) if number not in wrong_rows]
+    rows_written = [row for number, row in enumerate(rows) if number not in wrong_rows]
     left_out = [rows[number] for number in sorted(wrong_rows)]
-    files: dict[str, str | bytes] = {target.name: write_rows(kept, target.name, source)}
+    files: dict[str, str | bytes] = {target.name: write_rows(rows_written, target.name, source)}
     if target.is_folder:
         review_name = "wrong-label" + Path(target.name).suffix
         ours = FILES_OF_A_FOLDER
         summary = {
-            "documents": len(kept),
+            "documents": len(rows_written),
             "changed": outcome.n_changed,
             "left_out": len(left_out),
             "tokens": outcome.removed_tokens,

@@ -245,8 +245,8 @@ def _predict_documents(
     label_column = label
     if label is None and training.label in table.columns and training.label not in text:
         label_column = training.label
-    kept = _kept_columns(table, keep, label_column)
-    rows = read_rows(table, text or None, label_column, kept, token_columns)
+    copied = _kept_columns(table, keep, label_column)
+    rows = read_rows(table, text or None, label_column, copied, token_columns)
     texts = rows["text"].fill_null("")
     matrix, unknown = model.count(texts)
     frame = model.predictions(matrix, unknown)
@@ -262,7 +262,7 @@ def _predict_documents(
     frame = _with_probabilities(frame, f, model)
     return _Results(
         frame=frame,
-        rows=_carried(rows, kept, frame),
+        rows=_carried(rows, copied, frame),
         texts=[texts],
         summary={
             "documents": len(frame),

@@ -27,7 +27,7 @@ def _public_name(source: str | list[str]) -> str:
     """The source for summary.json."""
     if isinstance(source, str):
         return public_address(source)
-    return str([public_address(one) for one in source])
+    return str([public_address(address) for address in source])
 
 
 @command(source=SOURCES)
@@ -59,7 +59,7 @@ def _train(
     settings = replace(
         settings, formatting=bool(settings.pairs) if formatting is None else formatting
     )
-    given = checked_source(source, settings, quiet)
+    to_read = checked_source(source, settings, quiet)
     settings.make_tokenizer()  # what is wrong with it is said before the work
     clock = Clock()
     check_writable(out, model=True)
@@ -73,13 +73,17 @@ def _train(
                 learn_on,  # scikit-learn takes over a second to import
             )
 
-            found = learn_on(client, given, settings, progress)
-            importance, model, attended = found.importance, found.model.trained_, found.attention
-            summary = {"name": _public_name(given)} | found.to_dict() | {"seed": settings.seed}
-            summary["settings"] = settings.to_dict() | {"columns": list(found.reading.columns)}
+            trained = learn_on(client, to_read, settings, progress)
+            importance, model, attended = (
+                trained.importance,
+                trained.model.trained_,
+                trained.attention,
+            )
+            summary = {"name": _public_name(to_read)} | trained.to_dict() | {"seed": settings.seed}
+            summary["settings"] = settings.to_dict() | {"columns": list(trained.reading.columns)}
             clock.lap("total")
         else:
-            corpus = read_corpus(given, settings)
+            corpus = read_corpus(to_read, settings)
             clock.lap("reading")
             learned = train_corpus(corpus, settings, progress, clock)
             model, summary = learned.model, learned.to_dict()

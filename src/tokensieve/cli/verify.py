@@ -54,12 +54,12 @@ def _verify(
         progress("reading", 0.0)
         corpus = None if source is None else read_corpus(source, reading)
         spent = time.perf_counter() - start
-        found = verify(corpus, settings, progress=progress)
-        found.seconds["reading"] = spent
+        result = verify(corpus, settings, progress=progress)
+        result.seconds["reading"] = spent
         progress("writing", 0.0)
-        save(found, out, start=start, for_print=True)
+        save(result, out, start=start, for_print=True)
     if not quiet:
-        show(found.report())
+        show(result.report())
         print(
             "report.html, pictures, tables, certificate and summary.json are in "
             f"{printable(str(out))}"

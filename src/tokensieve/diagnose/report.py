@@ -532,9 +532,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def cells(
-    rows: pl.DataFrame, names: Sequence[str | tuple[str, str, str]]
-) -> list[tuple[object, ...]]:
+def cells(rows: pl.DataFrame, names: Sequence[str | tuple[str, ...]]) -> list[tuple[object, ...]]:
     """Cells of a table: columns of a frame; three are one cell, a value with its interval."""
     return [
         tuple(
@@ -559,7 +557,7 @@ def _table(rows: pl.DataFrame, first: str, title: str, note: str = "") -> tuple[
     numbers = [(share, SHARE), (move, MOVE)]
     if first == "move":
         numbers.reverse()
-    table_columns: list[tuple[Column, str | tuple[str, str, str]]] = [
+    table_columns: list[tuple[Column, str | tuple[str, ...]]] = [
         (Column("word, form or pattern", "token"), "token"),
         (Column("kind"), "kind_name"),
         numbers[0],

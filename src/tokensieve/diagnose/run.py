@@ -167,8 +167,9 @@ def diagnose_corpus(
 
 @dataclass(frozen=True)
 class _Effects:
-    """What was measured of candidates."""
+    """What was measured of candidates, and what the data says about words."""
 
+    importance: Importance
     trials: Trials
     rest: Rest
     forms: list[FormEffect]
@@ -200,13 +201,13 @@ class _Run:
         self._estimate_work()
         measured, offset = self._read()
         n_infrequent = int((~self._sample.frequent).sum())
-        measured, effects, importance = self._measure(measured, offset)
+        measured, effects = self._measure(measured, offset)
         twin = None
         if self._opened.twin is not None:
             twin = self._opened.twin(measured.outputs, self._work, self._kept)
         self._clock.lap("untrained model")
         self._work.progress("correlations", 0.99)
-        judged = self._judge(measured, twin, importance, effects)
+        judged = self._judge(measured, twin, effects)
         self._clock.lap("correlations")
         sample = self._sample
         by_class = dict(zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True))
@@ -295,9 +296,7 @@ class _Run:
         measured.screen(np.flatnonzero(np.isin(subject.documents, screened)))
         return measured, offset
 
-    def _measure(
-        self, everything: Measured, offset: Floats
-    ) -> tuple[Measured, _Effects, Importance]:
+    def _measure(self, everything: Measured, offset: Floats) -> tuple[Measured, _Effects]:
         """Measure candidates; forget the rare words that are none."""
         sample = self._sample
         infrequent = np.flatnonzero(~sample.frequent)
@@ -316,7 +315,7 @@ class _Run:
         forms = probe_forms(measured, texts, offset[reformatted], sample.corpus)
         self._clock.lap("formatting of documents")
         importance = token_importance(sample.counts)
-        return measured, _Effects(trials, rest, forms, orders), importance
+        return measured, _Effects(importance, trials, rest, forms, orders)
 
     def _notes(self, measured: Measured) -> list[str]:
         notes = [*self._sample.notes, *self._opened.recognised.notes]
@@ -336,13 +335,13 @@ class _Run:
         self,
         measured: Measured,
         twin: Measured | None,
-        importance: Importance,
         effects: _Effects,
     ) -> dict[str, Any]:
         """Interpret the measurements: the fields of `Diagnosis` computed from them."""
         sample = self._sample
         labels = sample.labels[measured.subject.documents]
-        uses = self._uses(measured, importance, effects, labels)
+        importance = effects.importance
+        uses = self._uses(measured, effects, labels)
         if not measured.answers_differ(twin):
             uses = uses.clear()
         rare = np.flatnonzero(~sample.frequent)
@@ -392,9 +391,7 @@ class _Run:
             trials.loss_of_true_class(measured, labels),
         )
 
-    def _uses(
-        self, measured: Measured, importance: Importance, effects: _Effects, labels: Ints
-    ) -> pl.DataFrame:
+    def _uses(self, measured: Measured, effects: _Effects, labels: Ints) -> pl.DataFrame:
         """The table of everything that may move predictions."""
         sample = self._sample
         counts = sample.counts
@@ -402,7 +399,9 @@ class _Run:
         company = Company(
             Counts(counts.matrix[read], counts.labels[read], counts.classes, counts.tokens)
         )
-        rows = word_rows(measured, effects.trials, importance, company, labels, counts.n_documents)
+        rows = word_rows(
+            measured, effects.trials, effects.importance, company, labels, counts.n_documents
+        )
         texts = sample.texts.to_list()
         has = {
             form.name: np.array([form.has(text) for text in texts])
@@ -488,17 +487,17 @@ def _forms_table(effects: Sequence[FormEffect], classes: Sequence[str]) -> pl.Da
     """What each form of documents does to predictions, the largest effect first."""
     records = []
     for effect in effects:
-        given = effect.given
+        when_given = effect.given
         records.append(
             {
                 "form": effect.form.name,
                 "class": classes[effect.target] if effect.visible else None,
                 "visible": effect.visible,
                 "documents_having": effect.documents_having,
-                "use": None if given is None else float(given.mean[0]),
-                "use_low": None if given is None else float(given.low[0]),
-                "use_high": None if given is None else float(given.high[0]),
-                "mean": None if given is None else float(given.signed[0]),
+                "use": None if when_given is None else float(when_given.mean[0]),
+                "use_low": None if when_given is None else float(when_given.low[0]),
+                "use_high": None if when_given is None else float(when_given.high[0]),
+                "mean": None if when_given is None else float(when_given.signed[0]),
                 "flipped": effect.flipped,
                 "words_kept": effect.words_kept,
                 "before": effect.before,

@@ -344,10 +344,12 @@ def _dispersion_of_wins(
     mean_within = t / np.maximum(n, 1.0)
     is_inside = np.flatnonzero(pair_environments >= 0)
     environments = pair_environments[is_inside]
-    rest = sp.csr_array(differences[is_inside])
-    rest.data -= mean_within[np.repeat(environments, np.diff(rest.indptr)), rest.indices]
+    class_rows = sp.csr_array(differences[is_inside])
+    class_rows.data -= mean_within[
+        np.repeat(environments, np.diff(class_rows.indptr)), class_rows.indices
+    ]
     cells = units[is_inside] * len(n) + environments
-    squares = np.asarray(sum_by_group(rest, cells).power(2).sum(axis=0)).ravel()
+    squares = np.asarray(sum_by_group(class_rows, cells).power(2).sum(axis=0)).ravel()
     chance = (n * (1 - mean_within**2)).sum(axis=0)
     return np.asarray(np.maximum(squares / np.where(chance > 0, chance, np.inf), 1.0))
 

@@ -342,11 +342,11 @@ def _statistics(sums: TokenSums, columns: Ints, scale: float) -> Statistics:
 
 def _occurrences(sums: TokenSums, columns: Ints) -> Occurrences:
     """Occurrences inside and outside of some classes."""
-    inside = sums.count[:, columns]
+    class_counts = sums.count[:, columns]
     squares_inside = sums.squares[:, columns]
     return Occurrences(
-        inside,
-        sums.count.sum(axis=1, keepdims=True) - inside,
+        class_counts,
+        sums.count.sum(axis=1, keepdims=True) - class_counts,
         squares_inside,
         sums.squares.sum(axis=1, keepdims=True) - squares_inside,
     )

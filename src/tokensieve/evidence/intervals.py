@@ -233,14 +233,14 @@ def share_interval(occurrences: Occurrences, t: Floats) -> Interval:
 
 def _mean_weight(occurrences: Occurrences) -> Floats:
     """w of `share_interval`: how many occurrences weigh as much as one independent document."""
-    inside = occurrences.inside
-    outside = occurrences.outside
-    total = inside + outside
+    in_class = occurrences.inside
+    in_others = occurrences.outside
+    total = in_class + in_others
     squares = occurrences.squares_inside + occurrences.squares_outside
     typical = np.where(total > 0, squares / np.where(total > 0, total, 1.0), 1.0)
-    p = (inside + typical / 2) / (total + typical)
-    ratio_inside = (occurrences.squares_inside + typical**2) / (inside + typical)
-    ratio_outside = (occurrences.squares_outside + typical**2) / (outside + typical)
+    p = (in_class + typical / 2) / (total + typical)
+    ratio_inside = (occurrences.squares_inside + typical**2) / (in_class + typical)
+    ratio_outside = (occurrences.squares_outside + typical**2) / (in_others + typical)
     weight = (1 - p) * ratio_inside + p * ratio_outside
     shared = 2 * occurrences.shared / (total + typical)
     return np.asarray(np.maximum(weight - shared, MIN_WEIGHT * weight))
@@ -429,18 +429,18 @@ class Share:
         """
         x = np.asarray(correct, dtype=np.float64)
         n = len(x)
-        found = round(float(x.sum()))
+        total = round(float(x.sum()))
         if units is None or not n:
-            return cls.count(found, n)
+            return cls.count(total, n)
         mean = float(np.mean(x))
         unit_of_each = np.unique(units, return_inverse=True)[1]
         unit_sums = np.asarray(np.bincount(unit_of_each, x - mean), dtype=np.float64)
         n_units = len(unit_sums)
         if n_units == n:
-            return cls(found, n, mean, *_wilson(mean, n, Z95))
+            return cls(total, n, mean, *_wilson(mean, n, Z95))
         design = _design_effect(unit_sums, mean, n)
         t = float(stdtrit(max(n_units - 1, 1), 1 - LEVEL / 2))
-        return cls(found, n, mean, *_wilson(mean, n / design, t))
+        return cls(total, n, mean, *_wilson(mean, n / design, t))
 
     def __str__(self) -> str:
         return f"{percent(self.value)} (95% CI {percent(self.low)} to {percent(self.high)})"

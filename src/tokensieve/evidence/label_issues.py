@@ -67,8 +67,8 @@ class OwnProbabilities:
     def of(cls, p: Floats, labels: Ints) -> OwnProbabilities:
         """From out-of-fold probabilities, shape (n, K)."""
         n_classes = p.shape[1]
-        own = p[np.arange(len(p)), labels]
-        total = [own[labels == k].sum() for k in range(n_classes)]
+        own_probability = p[np.arange(len(p)), labels]
+        total = [own_probability[labels == k].sum() for k in range(n_classes)]
         most_probable = p.argmax(axis=1)
         is_right = most_probable == labels
         predicted = np.bincount(labels[is_right], minlength=n_classes)
@@ -99,8 +99,8 @@ class OwnProbabilities:
         learned = []
         for k, size in enumerate(self.documents):
             recall = Share.count(int(self.predicted[k]), int(size))
-            others = max(n_documents - size, 1.0)
-            is_more_than_chance = recall.low > self.predicted_elsewhere[k] / others
+            n_others = max(n_documents - size, 1.0)
+            is_more_than_chance = recall.low > self.predicted_elsewhere[k] / n_others
             learned.append(is_more_than_chance and recall.value >= MIN_RECALL)
         return np.array(learned, dtype=np.bool_)
 

@@ -145,12 +145,14 @@ def count_pairs(runs: WordRuns) -> PairCounts:
     shape = (runs.n_classes, n_words, n_words)
     before = np.zeros(shape, np.int32)
     adjacent = np.zeros(shape, np.int32)
-    both = np.zeros(shape, np.int32)
+    n_both = np.zeros(shape, np.int32)
     present = np.zeros((runs.n_classes, n_words), np.int64)
     if n_words:
-        _count(runs.ids, runs.starts, runs.documents, runs.labels, before, adjacent, both, present)
+        _count(
+            runs.ids, runs.starts, runs.documents, runs.labels, before, adjacent, n_both, present
+        )
     sizes = np.bincount(runs.labels, minlength=runs.n_classes)
-    return PairCounts(before, adjacent, both, present, sizes.astype(np.int64))
+    return PairCounts(before, adjacent, n_both, present, sizes.astype(np.int64))
 
 
 @numba.njit(cache=True)
@@ -198,10 +200,10 @@ def predictive_pairs(runs: WordRuns) -> list[Pair]:
     docstring).
     """
     counts = count_pairs(runs)
-    found = [*_order_pairs(counts, runs), *_joint_pairs(counts, runs)]
-    found.sort(key=lambda pair: (pair.p_value, pair.first, pair.second))
+    pairs = [*_order_pairs(counts, runs), *_joint_pairs(counts, runs)]
+    pairs.sort(key=lambda pair: (pair.p_value, pair.first, pair.second))
     distinct: list[Pair] = []
-    for pair in found:
+    for pair in pairs:
         if not any(is_same(pair, stronger) for stronger in distinct):
             distinct.append(pair)
         if len(distinct) == MAX_PAIRS:
@@ -213,9 +215,9 @@ def is_same(pair: Pair, stronger: Pair) -> bool:
     """Whether two pairs are in much the same documents, or are the two orders of the same words."""
     if {pair.first, pair.second} == {stronger.first, stronger.second}:
         return True
-    both = len(np.intersect1d(pair.documents, stronger.documents, assume_unique=True))
-    either = len(pair.documents) + len(stronger.documents) - both
-    return both >= SAME_DOCUMENTS * either
+    n_shared = len(np.intersect1d(pair.documents, stronger.documents, assume_unique=True))
+    either = len(pair.documents) + len(stronger.documents) - n_shared
+    return n_shared >= SAME_DOCUMENTS * either
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,21 +256,23 @@ def _order_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     first, second = np.nonzero((n_with_order >= MIN_WITH) & (n_others >= MIN_WITH))
     if not len(first):
         return []
-    inside = counts.before[:, first, second].astype(np.int64)
+    class_counts = counts.before[:, first, second].astype(np.int64)
     inside_both = counts.both[:, first, second].astype(np.int64)
     n_with = n_with_order[first, second].astype(np.int64)
     n_both = n_with + n_others[first, second].astype(np.int64)
-    label = most_deviating_class(inside, n_with, inside_both, n_both)
+    label = most_deviating_class(class_counts, n_with, inside_both, n_both)
     at = np.arange(len(first))
     tested = Tested(
         first=first,
         second=second,
         label=label,
         n_with=n_with,
-        n_right=inside[label, at],
+        n_right=class_counts[label, at],
         n_others=n_both - n_with,
-        n_others_right=inside_both[label, at] - inside[label, at],
-        p_value=fisher_p(inside[label, at], n_with, inside_both[label, at], n_both, len(inside)),
+        n_others_right=inside_both[label, at] - class_counts[label, at],
+        p_value=fisher_p(
+            class_counts[label, at], n_with, inside_both[label, at], n_both, len(class_counts)
+        ),
     )
     return _discoveries("order", tested, ~is_phrase(counts, tested), runs)
 
@@ -289,15 +293,15 @@ def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
 
 def _joint_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     """Pairs whose joint presence predicts a class beyond what the two words add up to."""
-    both = counts.both.sum(axis=0)
+    n_both = counts.both.sum(axis=0)
     present = counts.present.sum(axis=0)
-    n_one = present[:, None] + present[None, :] - 2 * both
-    n_none = counts.class_sizes.sum() - both - n_one
-    is_frequent = (both >= MIN_WITH) & (n_one >= MIN_WITH) & (n_none >= MIN_WITH)
+    n_one = present[:, None] + present[None, :] - 2 * n_both
+    n_none = counts.class_sizes.sum() - n_both - n_one
+    is_frequent = (n_both >= MIN_WITH) & (n_one >= MIN_WITH) & (n_none >= MIN_WITH)
     first, second = np.nonzero(np.triu(is_frequent, 1))
     if not len(first):
         return []
-    n_with = both[first, second].astype(np.int64)
+    n_with = n_both[first, second].astype(np.int64)
     n_others = n_one[first, second].astype(np.int64)
     tested = tested_interactions(counts, first, second, n_with, n_others)
     # the phrase "a b" or "b a" explains a pair that mostly occurs as one
@@ -353,8 +357,8 @@ def _discoveries(
     """The most significant of the pairs that are discoveries, large enough and allowed."""
     q_value = false_discovery(tested.p_value[:, None])[:, 0]
     is_found = (q_value < FALSE_DISCOVERIES) & (tested.lift >= MIN_LIFT) & is_allowed
-    found = np.flatnonzero(is_found)
-    found = found[np.argsort(tested.p_value[found], kind="stable")][: 3 * MAX_PAIRS]
+    places = np.flatnonzero(is_found)
+    places = places[np.argsort(tested.p_value[places], kind="stable")][: 3 * MAX_PAIRS]
     holders = documents_in_order if kind == "order" else documents_with_both
     return [
         Pair(
@@ -369,7 +373,7 @@ def _discoveries(
             p_value=float(tested.p_value[i]),
             q_value=float(q_value[i]),
         )
-        for i in found.tolist()
+        for i in places.tolist()
     ]
 
 
@@ -407,11 +411,11 @@ def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floa
     """
     cells = np.vstack([cells, class_size - cells.sum(axis=0)])
     sizes = np.vstack([sizes, n_all - sizes.sum(axis=0)])
-    inside = cells + 0.5
-    outside = sizes - cells + 0.5
+    in_class = cells + 0.5
+    in_others = sizes - cells + 0.5
     signs = np.array([1, -1, -1, 1])
-    log_odds = signs @ np.log(inside / outside)
-    variance = (1 / inside + 1 / outside).sum(axis=0)
+    log_odds = signs @ np.log(in_class / in_others)
+    variance = (1 / in_class + 1 / in_others).sum(axis=0)
     return np.asarray(log_odds / np.sqrt(variance))
 
 
@@ -436,8 +440,8 @@ def documents_with_both(runs: WordRuns, a: int, b: int) -> Ints:
     """The documents that contain both words."""
     with_a = np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == a))])
     with_b = np.unique(runs.documents[_runs_of(runs, np.flatnonzero(runs.ids == b))])
-    both: Ints = np.intersect1d(with_a, with_b, assume_unique=True)
-    return both
+    documents: Ints = np.intersect1d(with_a, with_b, assume_unique=True)
+    return documents
 
 
 def _runs_of(runs: WordRuns, positions: Ints) -> Ints:

@@ -121,13 +121,13 @@ def _shares(counts: Counts, n_formatting: int) -> sp.csr_array:
 def _occurrences(counts: Counts, units: Ints) -> Occurrences:
     """Occurrences in preferred answers (inside) and in the others, by units, shape (|S|, 1)."""
     preferred = sum_by_group(sp.csr_array(counts.matrix[0::2]), units)
-    other = sum_by_group(sp.csr_array(counts.matrix[1::2]), units)
+    rejected = sum_by_group(sp.csr_array(counts.matrix[1::2]), units)
     return Occurrences(
         inside=_column(preferred.sum(axis=0)),
-        outside=_column(other.sum(axis=0)),
+        outside=_column(rejected.sum(axis=0)),
         squares_inside=_column(preferred.power(2).sum(axis=0)),
-        squares_outside=_column(other.power(2).sum(axis=0)),
-        shared=_column(preferred.multiply(other).sum(axis=0)),
+        squares_outside=_column(rejected.power(2).sum(axis=0)),
+        shared=_column(preferred.multiply(rejected).sum(axis=0)),
     )
 
 
@@ -417,10 +417,10 @@ def _design_effects(model: PairModel, theta: Floats, n_units: Ints, units: Ints)
     """Kish's design effect of each type, from what is left of each pair at the estimate."""
     residuals = model.signed * model.miss(theta)
     by_unit = sum_by_group(model.with_entries(residuals), units)
-    together = np.bincount(by_unit.indices, by_unit.data**2, model.n_types)
-    alone = model.sum_by_type(residuals**2)
+    by_units = np.bincount(by_unit.indices, by_unit.data**2, model.n_types)
+    by_pairs = model.sum_by_type(residuals**2)
     tiny = 1e-300  # a type in no pair has no residuals
-    ratio = together / np.maximum(alone, tiny) * n_units / np.maximum(n_units - 1, 1)
+    ratio = by_units / np.maximum(by_pairs, tiny) * n_units / np.maximum(n_units - 1, 1)
     return np.asarray(np.maximum(ratio, 1.0))
 
 

@@ -243,7 +243,7 @@ def _add_words(words: Ints, x: float) -> None:
     """Add x in [0, 1] to a fixed-point number; every step but the last is exact."""
     for i in range(WORDS_PER_NUMBER - 1):
         x *= 2.0**BITS_PER_WORD
-        whole = np.int64(x)
-        words[i] += whole
-        x -= whole
+        word = np.int64(x)
+        words[i] += word
+        x -= word
     words[WORDS_PER_NUMBER - 1] += np.int64(x * 2.0**BITS_PER_WORD + 0.5)

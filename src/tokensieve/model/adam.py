@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -79,7 +79,7 @@ def adam_step(
     rate: Floats | float,
     root: Floats | float,
     constants: tuple[float, ...],
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, ...]:
     """The new moments m and r, and the amount to subtract from x.
 
     Compiled it is for numbers; `adam_step.py_func` is for arrays.
@@ -97,10 +97,18 @@ def adam_step(
     return m, r, rate * m / (np.sqrt(r) * root + epsilon)
 
 
+class TrainState(NamedTuple):
+    """Scores and values after so many steps."""
+
+    steps: int
+    u: Floats
+    w: Floats
+
+
 def train(
     counts: Counts, u: Floats, w: Floats, schedule: Schedule, pause: int, rows: Ints | None = None
-) -> Iterator[tuple[int, Floats, Floats]]:
-    """Train from (u, w); yield (steps done, u, w) every `pause` steps, each time as new arrays.
+) -> Iterator[TrainState]:
+    """Train from (u, w); yield the state every `pause` steps, each time as new arrays.
 
     Args:
         counts: n documents with labels, and weights of mean 1, if any; the two documents of a pair
@@ -124,10 +132,10 @@ def train(
     done = 0
     for batches in _batches(rows, schedule, pause):
         rates, roots = _step_sizes(np.arange(done, done + len(batches)), schedule)
-        arguments = [*documents, batches, rates, roots, sink, pairs, table, *room]
-        _adam(*arguments)
+        _adam(*documents, batches, rates, roots, sink, pairs, table, *room)
         done += len(batches)
-        yield done, table[:, VALUE].copy(), table[:, PER_NUMBER::PER_NUMBER].copy()
+        w = table[:, PER_NUMBER::PER_NUMBER].copy()
+        yield TrainState(done, table[:, VALUE].copy(), w)
 
 
 def _documents_for_loop(counts: Counts) -> list[Any]:
@@ -359,13 +367,13 @@ def _read(
         q[i] = data[i] * _exp(q[i] - peak)
     top = types[0] if sink < 0 else sink
     drained = 0.0 if sink < 0 else _exp(table[sink, VALUE] - peak)
-    most = drained
+    largest = drained
     total = drained
     for i in range(len(types)):
         total += q[i]
-        if q[i] > most:
+        if q[i] > largest:
             top = types[i]
-            most = q[i]
+            largest = q[i]
     drained /= total
     for i in range(len(types)):
         q[i] /= total

@@ -539,12 +539,12 @@ class Model:
         for h, value in enumerate(w.T):
             top_value = value[matrix.indices[top]]
             below_top = value[matrix.indices] - np.repeat(top_value, entries.sizes[is_filled])
-            rest = entries.sum(q_without_top * below_top)[is_filled]
+            remaining = entries.sum(q_without_top * below_top)[is_filled]
             lost = q * _above_logit(matrix, q, value)
             lost /= 1.0 - q_of_others
             lost[top] = np.where(
                 entries.sizes[is_filled] > 1,
-                -q[top] * rest,
+                -q[top] * remaining,
                 top_value - float(self.prior[h]),
             )
             sums[:, h] = _sum_by_type(matrix, lost)

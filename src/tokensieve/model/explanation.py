@@ -194,6 +194,6 @@ def compare(model: Model, first: str, second: str) -> PairExplanation:
         raise InputError(
             "this model classifies single texts; to compare two, train one with --pairs"
         )
-    one, other = Explanation.of(model, *model.count([first, second]))
-    logit = one.logit - other.logit
-    return PairExplanation(one, other, logit, float(expit(logit)))
+    first_explanation, second_explanation = Explanation.of(model, *model.count([first, second]))
+    logit = first_explanation.logit - second_explanation.logit
+    return PairExplanation(first_explanation, second_explanation, logit, float(expit(logit)))

@@ -104,11 +104,11 @@ def _usable(counts: Counts, groups: Ints | None, pairs: bool) -> OrderedDocument
             "one is needed for each document"
         )
     if counts.weights is not None and not counts.weights.all():
-        part, kept = counts.of_positive_weight()
+        part, used_rows = counts.of_positive_weight()
         _check_every_class_weighs(counts, part)
         if groups is not None:  # both sides of a pair weigh the same
-            groups = groups[kept[::per_example] // per_example]
-        counts = replace(part, weights=counts.weights[kept])
+            groups = groups[used_rows[::per_example] // per_example]
+        counts = replace(part, weights=counts.weights[used_rows])
     ordered = in_canonical_order(counts, groups, pairs)
     # sums of weights are rounded, so they are formed in that order
     weighted, _ = ordered.counts.of_positive_weight()

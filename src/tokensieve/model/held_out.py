@@ -140,20 +140,20 @@ def overlapping_families(counts: Counts) -> Ints | None:
 
 def _presence(matrix: sp.csr_array) -> sp.csr_array:
     """1 where a count is positive."""
-    ones = np.ones(matrix.nnz, np.int32)
-    return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+    unit_values = np.ones(matrix.nnz, np.int32)
+    return sp.csr_array((unit_values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _connected(has_rare_type: sp.csr_array) -> Ints:
     """Components of documents that contain most of another's rare types, shape (n,)."""
     n_rare_types = np.diff(has_rare_type.indptr)
     shared = (has_rare_type @ has_rare_type.T).tocoo()
-    part, whole = shared.coords
+    part, cluster = shared.coords
     is_part = shared.data >= MIN_SHARED_FRACTION * n_rare_types[part]
-    is_link = is_part & (n_rare_types[part] >= MIN_RARE_TYPES) & (part != whole)
-    ones = np.ones(int(is_link.sum()), np.int8)
+    is_link = is_part & (n_rare_types[part] >= MIN_RARE_TYPES) & (part != cluster)
+    unit_values = np.ones(int(is_link.sum()), np.int8)
     n = has_rare_type.shape[0]
-    links = sp.coo_array((ones, (part[is_link], whole[is_link])), shape=(n, n))
+    links = sp.coo_array((unit_values, (part[is_link], cluster[is_link])), shape=(n, n))
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.int64)
 
 

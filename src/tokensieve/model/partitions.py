@@ -89,8 +89,8 @@ class Partitions(Chunks):
         shared = [self.run(lambda value: value, value) for value in common]
         results = []
         for number, part in enumerate(self.parts):
-            own = (part, number) if numbered else (part,)
-            results.append(self.run(of_value, *own, *shared))
+            own_arguments = (part, number) if numbered else (part,)
+            results.append(self.run(of_value, *own_arguments, *shared))
         return Partitions(self.client, results)
 
     def here(self) -> list[Any]:

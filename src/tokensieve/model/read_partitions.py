@@ -322,8 +322,8 @@ def _recognise_columns(parts: Partitions, settings: TrainSettings) -> _Reader:
         distinct = parts.each(_distinct_values, names[0], reader.settings).here()
         yield {names[0]: sorted(set().union(*distinct))}
 
-    whole = SourceTable(head.name, head.columns, values)
-    part_column = open_source(whole).part_column(settings)
+    source = SourceTable(head.name, head.columns, values)
+    part_column = open_source(source).part_column(settings)
     other_columns = [
         head.checked_column(column, flag)
         for flag, column in (("by", settings.by), ("split", part_column))
@@ -337,7 +337,7 @@ def _recognise_columns(parts: Partitions, settings: TrainSettings) -> _Reader:
         settings=replace(reader.settings, split=part_column),
         texts=tuple(columns),
         label=label,
-        notes=(*head.notes, *whole.notes),
+        notes=(*head.notes, *source.notes),
     )
 
 
@@ -364,8 +364,8 @@ def _read_partition(
         ).train
         frame = collected.frame
         if "group" in frame.columns:  # a document without a group is one of its own
-            own = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
-            frame = frame.with_columns(group=pl.col("group").fill_null(own))
+            row_names = pl.format("\0{} {}", pl.lit(table.name), pl.int_range(pl.len()))
+            frame = frame.with_columns(group=pl.col("group").fill_null(row_names))
         frame = frame.with_columns(test=_is_test(frame, table, reader, destination))
     except InputError as problem:
         return _ReadPartition(None, problem=problem)

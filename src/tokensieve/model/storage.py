@@ -226,8 +226,8 @@ def _with_vocabulary(model: Model | HasModel) -> tuple[Model, Vocabulary]:
 
 def _digest(description: dict[str, Any], numbers: bytes) -> str:
     """SHA-256 of everything in the description but itself, and of the numbers."""
-    others = {name: value for name, value in description.items() if name != "sha256"}
-    digest = hashlib.sha256(_json(others))
+    content = {name: value for name, value in description.items() if name != "sha256"}
+    digest = hashlib.sha256(_json(content))
     digest.update(numbers)  # which may be large: not joined
     return digest.hexdigest()
 

@@ -116,13 +116,13 @@ def _without_json(settings: dict[str, Any]) -> dict[str, Any]:
 
     Another version may write that in another way.
     """
-    others: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            others[name] = _without_json(value)
+            fields[name] = _without_json(value)
         elif name != "json":
-            others[name] = value
-    return others
+            fields[name] = value
+    return fields
 
 
 def _check_grams(numbers: dict[str, Floats], n_words: int) -> int:

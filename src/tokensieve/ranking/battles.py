@@ -75,8 +75,8 @@ class Battles:
 
     def games(self) -> Ints:
         """The number of battles of each model, shape (M,)."""
-        both = np.concatenate([self.first, self.second])
-        return np.bincount(both, minlength=len(self.models))
+        models = np.concatenate([self.first, self.second])
+        return np.bincount(models, minlength=len(self.models))
 
 
 @dataclass(frozen=True)
@@ -303,9 +303,11 @@ def _positions(values: pl.Series) -> _Positions:
 
 def _places(values: pl.Series, names: Sequence[str] | pl.Series) -> Ints:
     """The position of each value among the names."""
-    known = pl.DataFrame({"value": pl.Series(names, dtype=pl.String)}).with_row_index("place")
+    place_of_name = pl.DataFrame({"value": pl.Series(names, dtype=pl.String)}).with_row_index(
+        "place"
+    )
     joined = pl.DataFrame({"value": values}).join(
-        known, on="value", how="left", maintain_order="left"
+        place_of_name, on="value", how="left", maintain_order="left"
     )
     return joined["place"].to_numpy().astype(np.int64)
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,36 +70,44 @@ class EffectDifference:
 def agreements(battles: Battles) -> list[JudgeAgreement]:
     """Agreement of each two judges that share at least `MIN_SHARED` battles."""
     by_judge = [_verdicts(battles, k) for k in range(len(battles.judges))]
-    found = []
-    for one, other in combinations(range(len(battles.judges)), 2):
-        shared = sorted(by_judge[one].keys() & by_judge[other].keys())
+    results = []
+    for judge, second_judge in combinations(range(len(battles.judges)), 2):
+        shared = sorted(by_judge[judge].keys() & by_judge[second_judge].keys())
         if len(shared) < MIN_SHARED:
             continue
-        same = [_same_side(by_judge[one][key], by_judge[other][key]) for key in shared]
-        prompts = np.array([key[0] for key in shared])
+        same = [_same_side(by_judge[judge][pair], by_judge[second_judge][pair]) for pair in shared]
+        prompts = np.array([pair.prompt for pair in shared])
         share = Share.over(same, prompts)
-        found.append(JudgeAgreement(battles.judges[one], battles.judges[other], share))
-    return found
+        results.append(JudgeAgreement(battles.judges[judge], battles.judges[second_judge], share))
+    return results
 
 
-def _verdicts(battles: Battles, judge: int) -> dict[tuple[int, int, int], float]:
-    """(prompt, smaller text, larger text) → the fraction of a win of the smaller one."""
+class _Pair(NamedTuple):
+    """Two answers to a prompt, numbered, whichever was shown first."""
+
+    prompt: int
+    smaller_text: int
+    larger_text: int
+
+
+def _verdicts(battles: Battles, judge: int) -> dict[_Pair, float]:
+    """Pair → the fraction of a win of its first text."""
     rows = np.flatnonzero(battles.judge == judge)
     first = battles.first_text[rows]
     second = battles.second_text[rows]
     outcome = np.where(first < second, battles.outcome[rows], 1 - battles.outcome[rows])
-    keys = zip(
+    pairs = map(
+        _Pair,
         battles.prompt[rows].tolist(),
         np.minimum(first, second).tolist(),
         np.maximum(first, second).tolist(),
-        strict=True,
     )
-    return dict(zip(keys, outcome.tolist(), strict=True))
+    return dict(zip(pairs, outcome.tolist(), strict=True))
 
 
-def _same_side(one: float, other: float) -> float:
+def _same_side(fraction: float, second_fraction: float) -> float:
     """1 if both prefer the same answer, ½ if either sees a tie, else 0."""
-    product = (one - 0.5) * (other - 0.5)
+    product = (fraction - 0.5) * (second_fraction - 0.5)
     return float((np.sign(product) + 1) / 2)
 
 
@@ -185,8 +194,8 @@ def powered_mean(
     mean = float(h.mean() + power * (judge.mean() - j.mean()))
 
     influence = power * (judge - judge.mean()) / len(judge)
-    rest = h - power * j
-    influence[is_labelled] += (rest - rest.mean()) / len(h)
+    remainder = h - power * j
+    influence[is_labelled] += (remainder - remainder.mean()) / len(h)
     error = _clustered_error(influence, prompt)
     # the quantile counts the prompts that people saw: they bear most of the variance
     half = t_quantile(len(np.unique(prompt[is_labelled]))) * error
@@ -226,11 +235,11 @@ def effect_differences(
     n_prompts = len(judge.prompts)
     errors = np.sqrt(n_prompts / max(n_prompts - 1, 1) * (influence**2).sum(axis=0))
     half = judge.quantile * errors
-    found = []
+    differences = []
     for k, name in enumerate(names):
         difference = float(judge.effects[k] - people.effects[k])
         interval = Estimate(difference, difference - half[k], difference + half[k])
-        found.append(
+        differences.append(
             EffectDifference(name, float(judge.effects[k]), float(people.effects[k]), interval)
         )
-    return found
+    return differences

@@ -63,9 +63,9 @@ def winner_fractions(
 
 def score_fractions(first: pl.Series, second: pl.Series) -> Floats:
     """1 where the first score is higher, 0 where the second is, ½ for equal ones; nan for none."""
-    one = first.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
-    other = second.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
-    fractions: Floats = (np.sign(one - other) + 1) / 2
+    first_score = first.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    second_score = second.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    fractions: Floats = (np.sign(first_score - second_score) + 1) / 2
     return fractions
 
 

@@ -53,8 +53,8 @@ def repeated_answers(battles: Battles) -> list[RepeatedAnswer]:
     )
     repeated = []
     for row in most_frequent.iter_rows(named=True):
-        own = sides.filter(model=row["model"], text=row["text"])
-        wins = Share.over(own["wins"].to_numpy(), own["prompt"].to_numpy())
+        answers = sides.filter(model=row["model"], text=row["text"])
+        wins = Share.over(answers["wins"].to_numpy(), answers["prompt"].to_numpy())
         name = battles.models[row["model"]]
         text = str(battles.texts[row["text"]])
         repeated.append(RepeatedAnswer(name, text, row["n"], row["n_of_model"], wins))

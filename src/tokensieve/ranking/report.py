@@ -21,6 +21,7 @@ from tokensieve.report.blocks import (
     Section,
     Table,
     Text,
+    ValueAndInterval,
 )
 from tokensieve.wording import percent, plural
 
@@ -258,15 +259,14 @@ def _rank(strength: Strength | None, row: ModelStanding) -> str:
     return f"{strength.rank} ({strength.best_rank} to {strength.worst_rank})"
 
 
-def _interval(strength: Strength | None) -> tuple[float, float, float] | None:
+def _interval(strength: Strength | None) -> ValueAndInterval | None:
     if strength is None:
         return None
     return _cells(strength.estimate)
 
 
-def _cells(estimate: Estimate) -> tuple[float, float, float]:
-    """As a column of format interval takes it."""
-    return estimate.value, estimate.low, estimate.high
+def _cells(estimate: Estimate) -> ValueAndInterval:
+    return ValueAndInterval(estimate.value, estimate.low, estimate.high)
 
 
 def _features_section(data: RankingData) -> Section:

@@ -134,12 +134,12 @@ def _candidates(battles: Battles, halves: _Halves) -> _Candidates:
     differences = _differences(battles, counted.matrix, used, rows)
     n_battles = _columns_held(differences[halves.selection])
     names = [str(token) for token in counted.vocabulary.tokens]
-    kept = [
+    candidates = [
         i
         for i, name in enumerate(names)
         if n_battles[i] >= MIN_BATTLES and not name.startswith(STYLE_FORMS)
     ]
-    return _Candidates([names[i] for i in kept], sp.csc_array(differences[:, kept]))
+    return _Candidates([names[i] for i in candidates], sp.csc_array(differences[:, candidates]))
 
 
 def _differences(battles: Battles, counts: sp.csr_array, texts: Ints, rows: Ints) -> sp.csr_array:
@@ -181,15 +181,15 @@ def _scores(
 
     with d̃ what the model's own columns do not explain of d (weighted by w p (1 − p)).
     """
-    own = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))[rows]
+    columns = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))[rows]
     d = sp.csr_array(candidates.differences[rows])
-    p = expit(own @ base.coefficients)
+    p = expit(columns @ base.coefficients)
     residual = battles.weight[rows] * (battles.outcome[rows] - p)
-    explained = _explained(own, d, battles.weight[rows] * p * (1 - p))
+    explained = _explained(columns, d, battles.weight[rows] * p * (1 - p))
 
     _, place = np.unique(battles.prompt[rows], return_inverse=True)
     by_prompt = sp.csr_array((residual, (place, np.arange(len(rows)))))
-    unexplained = (by_prompt @ d).toarray() - (by_prompt @ own) @ explained
+    unexplained = (by_prompt @ d).toarray() - (by_prompt @ columns) @ explained
     spread = np.sqrt((unexplained**2).sum(axis=0))
     total = d.T @ residual
     scores: Floats = np.divide(total, spread, out=np.zeros_like(total), where=spread > MIN_SPREAD)

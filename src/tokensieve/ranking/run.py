@@ -83,14 +83,14 @@ def rank_battles(battles: Battles, settings: RankSettings, progress: Progress = 
     controlled = None
     style = _style(battles)
     effects: list[FeatureEffect] = []
-    found = None
+    rewarded = None
     if settings.style:
         if settings.discover:
             progress("looking for what is rewarded", 0.3)
             joined = (style + nuisance).differences
-            found = find_rewarded(battles, joined, components, settings.seed)
+            rewarded = find_rewarded(battles, joined, components, settings.seed)
         progress("measuring effects", 0.8)
-        effects = _effects(battles, components, style, nuisance, found)
+        effects = _effects(battles, components, style, nuisance, rewarded)
         held_fixed = _held_fixed(battles, style, effects) + nuisance
         controlled = fit(battles, held_fixed.differences, components)
     return Ranking(
@@ -107,7 +107,7 @@ def rank_battles(battles: Battles, settings: RankSettings, progress: Progress = 
         anchor=battles.models[int(components.anchors[components.main])],
         rows=standings(battles, components, raw, controlled, _length(style)),
         effects=effects,
-        n_candidates=0 if found is None else found.n_candidates,
+        n_candidates=0 if rewarded is None else rewarded.n_candidates,
         repeated=repeated_answers(battles),
         judges=battles.judges,
         agreements=agreements(battles),
@@ -183,20 +183,20 @@ def _style(battles: Battles) -> Features:
     """The style features in which any two answers differ."""
     differences = style_differences(battles)
     places = np.flatnonzero(np.any(differences != 0, axis=0))
-    whole = Features(
+    features = Features(
         tuple(feature.name for feature in STYLE),
         tuple(feature.unit for feature in STYLE),
         differences,
     )
-    return whole.only(places)
+    return features.only(places)
 
 
 def _nuisance(battles: Battles) -> Features:
     """The advantage of the first place and of the judge's own family, where they can be told."""
     features = Features((), (), np.zeros((battles.n, 0)))
     if not battles.winner_is_first and position_is_identified(battles):
-        ones = np.ones((battles.n, 1))
-        features += Features((POSITION,), ("shown first instead of second",), ones)
+        intercept = np.ones((battles.n, 1))
+        features += Features((POSITION,), ("shown first instead of second",), intercept)
     own_family = self_preference_differences(battles)
     if own_family is not None:
         unit = "a model of the judge's family"
@@ -224,8 +224,8 @@ def _effects(
     effects = _measured(battles, components, style + nuisance, rows=None)
     if found is None or not found.names:
         return effects
-    together = style + nuisance + _found_features(found)
-    on_other_half = _measured(battles, components, together, rows=found.report_rows)
+    all_features = style + nuisance + _found_features(found)
+    on_other_half = _measured(battles, components, all_features, rows=found.report_rows)
     for effect, is_form in zip(on_other_half[len(effects) :], found.is_form, strict=True):
         if effect.joint.excludes_zero:  # what does not survive on the other half is left out
             effects.append(replace(effect, is_controlled=is_form, is_found=True))

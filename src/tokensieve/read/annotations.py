@@ -83,14 +83,14 @@ def _annotator(entry: dict[str, Any]) -> str | None:
 
 def annotations_at(value: object, keys: Sequence[str]) -> list[Annotation]:
     """What each annotator of a document chose; annotations that are withdrawn do not count."""
-    found = _annotation_list(value, keys)
-    if found is None:
+    listed_annotations = _annotation_list(value, keys)
+    if listed_annotations is None:
         return []
     annotations = []
-    for entry in found.entries:
+    for entry in listed_annotations.entries:
         if any(entry.get(key) in values for key, values in SET_ASIDE.items()):
             continue
-        labels = tuple(_labels_in(value_at(entry, found.keys)))
+        labels = tuple(_labels_in(value_at(entry, listed_annotations.keys)))
         if labels:
             annotations.append(Annotation(_annotator(entry) or "", labels))
     return annotations

@@ -122,9 +122,11 @@ def _read_conversations(cells: Sequence[list[Any]], role: str) -> Answers:
         return Answers(
             [chat_text(reply, None if is_default else role) for reply in replies], prompt
         )
-    others = [[message for message in reply if not has_role(message, role)] for reply in replies]
-    are_different = any(other != others[0] for other in others)
-    roles = [message_role(message) for other in others for message in other]
+    other_messages = [
+        [message for message in reply if not has_role(message, role)] for reply in replies
+    ]
+    are_different = any(reply_part != other_messages[0] for reply_part in other_messages)
+    roles = [message_role(message) for reply_part in other_messages for message in reply_part]
     differ_in_role = roles[0] if are_different else ""
     return Answers([chat_text(reply, role) for reply in replies], prompt, differ_in_role)
 
@@ -194,9 +196,9 @@ def _read_transcripts(cells: Sequence[str], role: str) -> Answers:
     is_assistant = role.lower() == ASSISTANT
     rests = [turns[n_common:] or turns[-1:] for turns in transcripts]
     answers = ["\n".join(_said_by(turns, is_assistant)) for turns in rests]
-    others = [_said_by(turns, not is_assistant) for turns in rests]
+    prompts = [_said_by(turns, not is_assistant) for turns in rests]
     other_role = "user" if is_assistant else ASSISTANT
-    are_different = any(other != others[0] for other in others)
+    are_different = any(transcript != prompts[0] for transcript in prompts)
     prompt = cells[0][: rests[0][0].start].strip()
     return Answers(answers, prompt, other_role if are_different else "")
 
@@ -220,8 +222,8 @@ FORMS = (
 def common_length(parts: Sequence[Sequence[object]]) -> int:
     """The length of the common beginning of several sequences."""
     length = 0
-    for first, *others in zip(*parts, strict=False):
-        if any(other != first for other in others):
+    for first, *following in zip(*parts, strict=False):
+        if any(next_message != first for next_message in following):
             break
         length += 1
     return length

@@ -120,18 +120,18 @@ def _classes_of_one(
 ) -> InputError:
     """The error for labels that occur once, with the options that drop or merge them."""
     first = alone[0]
-    others = [one.label for one in alone[1:]]
-    if len(others) >= MAX_CLASSES_OF_ONE:
+    further = [single.label for single in alone[1:]]
+    if len(further) >= MAX_CLASSES_OF_ONE:
         n_values = len(alone) + len(frequent)
         return InputError(
             f"{column}: {len(alone):,} of {n_values:,} values occur once, like identifiers; "
             "choose another with --label COLUMN, or merge values with --group"
         )
-    drop = " ".join(option("--drop", label) for label in (first.label, *others))
+    drop = " ".join(option("--drop", label) for label in (first.label, *further))
     place = f" (row {first.row})" if first.row else ""
-    if others:
+    if further:
         return InputError(
-            f"{column}: {first.label!r} occurs once{place} ({listed(others)} too); "
+            f"{column}: {first.label!r} occurs once{place} ({listed(further)} too); "
             f"each class needs two documents. Leave them out with {drop}"
         )
     by_lower_case: dict[str, str] = {}

@@ -198,10 +198,10 @@ class _RowReader:
 
     def _labels(self, batch: Batch, first_row: int, counts: Counter[str]) -> pl.Series:
         cells = self.label_column.cells(batch)
-        having = self.settings.having
-        if having is not None:
+        required_label = self.settings.having
+        if required_label is not None:
             separator = self.settings.label_separator
-            return has_label(cells, having, separator, self.table.name, first_row)
+            return has_label(cells, required_label, separator, self.table.name, first_row)
         advice = (
             "choose another column with --label COLUMN, or, if documents have several labels, "
             "run `tokensieve audit` on a file: it audits each label"

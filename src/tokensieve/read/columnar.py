@@ -79,7 +79,7 @@ def _class_names_in(path: Path) -> dict[str, list[str]]:
         metadata = json.loads(pl.read_parquet_metadata(path)["huggingface"])
         features = metadata["info"]["features"]
         names = {column: _class_names(feature) for column, feature in features.items()}
-        return {column: found for column, found in names.items() if found}
+        return {column: class_names for column, class_names in names.items() if class_names}
     return {}
 
 

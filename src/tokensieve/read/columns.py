@@ -75,7 +75,7 @@ def _written_fields(table: SourceTable, name: str) -> list[str]:
     with suppress(InputError):  # a table without rows
         sample = [value for value in table.sample_of(name) if not missing(value) and value]
     objects = [written_object(value) for value in sample]
-    if not objects or any(found is None for found in objects):
+    if not objects or any(written is None for written in objects):
         return []
     paths = [f"{name}.{key}" for key in objects[0] or {}]
     return sorted(paths, key=lambda path: not _is_prose(table.sample_of(path)))
@@ -188,10 +188,10 @@ def _unclear_text(
     text = candidates[0]
     command = option("--text", text)
     if label_is_open:
-        others = [name for name in columns if name not in candidates]
-        others = others or [name for name in columns if name != text]
-        labels = _with_known_name(others, LABEL_NAMES)
-        labels += [name for name in others if _could_be_classes(table.sample[name])]
+        alternatives = [name for name in columns if name not in candidates]
+        alternatives = alternatives or [name for name in columns if name != text]
+        labels = _with_known_name(alternatives, LABEL_NAMES)
+        labels += [name for name in alternatives if _could_be_classes(table.sample[name])]
         labels = labels or _nested_labels(table, text)
         command += " " + option("--label", labels[0]) if labels else " --label COLUMN"
     return InputError(
@@ -329,9 +329,9 @@ def _rank_as_label(path: str) -> int:
 
 def _with_known_name(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The columns with a well-known name; only the one with the first name, if it occurs."""
-    known = [column for column in columns if column.strip().lower() in names]
-    first = [column for column in known if column.strip().lower() == names[0]]
-    return first if len(first) == 1 else known
+    matching = [column for column in columns if column.strip().lower() in names]
+    first = [column for column in matching if column.strip().lower() == names[0]]
+    return first if len(first) == 1 else matching
 
 
 def _is_prose(values: Sequence[object]) -> bool:

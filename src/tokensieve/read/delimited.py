@@ -317,16 +317,16 @@ def _hide_returns(line: str) -> str:
 
 def _quoting_fault(problem: str) -> str:
     """What is wrong with the quotes of a row, and how they must be."""
-    inside = (
+    is_inside = (
         'inside quotes write each quote as "", or pass --no-quotes if quotes are ordinary '
         "characters in this file"
     )
     if "expected after" in problem:
-        return f"stray characters after a closing double quote; {inside}"
+        return f"stray characters after a closing double quote; {is_inside}"
     if "end of data" in problem:
-        return f"a double quote is opened and never closed; close it; {inside}"
+        return f"a double quote is opened and never closed; close it; {is_inside}"
     around = "put each field that contains quotes in double quotes"
-    return f"broken quoting ({problem}); {around}; {inside}"
+    return f"broken quoting ({problem}); {around}; {is_inside}"
 
 
 def _parsed_batches(
@@ -387,16 +387,16 @@ def _hidden_row_notes(file: _DelimitedFile, n_columns: int) -> Iterator[str]:
         return
     has_several = rows.n_lines > 1
     hides_rows = np.flatnonzero(has_several & (rows.n_whole == rows.n_lines))
-    least = MIN_HIDING_ROWS.get(file.separator, MIN_HIDING_ROWS_ELSEWHERE)
-    if len(hides_rows) < least or len(hides_rows) <= has_several.sum() / 2:
+    minimum = MIN_HIDING_ROWS.get(file.separator, MIN_HIDING_ROWS_ELSEWHERE)
+    if len(hides_rows) < minimum or len(hides_rows) <= has_several.sum() / 2:
         return
     first = int(np.searchsorted(rows.row_of_line, hides_rows[0])) + 1
     last = first + int(rows.n_lines[hides_rows[0]]) - 1
     n_more = len(hides_rows) - 1
-    others = f", and so do those in {plural(n_more, 'other field')}" if n_more else ""
+    further = f", and so do those in {plural(n_more, 'other field')}" if n_more else ""
     yield (
         f"lines {first} to {last} are one row with a quoted field, but look like rows themselves"
-        f"{others}; if quotes are ordinary characters in this file, pass --no-quotes"
+        f"{further}; if quotes are ordinary characters in this file, pass --no-quotes"
     )
 
 
@@ -438,7 +438,8 @@ def _polars_frame(file: _DelimitedFile, columns: Sequence[str]) -> pl.LazyFrame 
         if len(columns) == 1 or n_separators != n_expected:
             return None
     renamed = [
-        pl.col(own).fill_null("").alias(name) for own, name in zip(own_names, columns, strict=True)
+        pl.col(raw_name).fill_null("").alias(name)
+        for raw_name, name in zip(own_names, columns, strict=True)
     ]
     return frame.select(renamed).slice(int(file.has_header))
 

@@ -49,8 +49,8 @@ def join_fields(
     marked = []
     for name, column in zip(fields, columns, strict=True):
         part = column.fill_null("")
-        for other in fields:
-            part = part.str.replace_all(f"⟦{other}⟧", f"[{other}]", literal=True)
+        for other_name in fields:
+            part = part.str.replace_all(f"⟦{other_name}⟧", f"[{other_name}]", literal=True)
         marked.append(pl.lit(f"⟦{name}⟧ ") + part)
     bare_text = pl.concat_str([column.fill_null("") for column in deciding])
     joined = pl.concat_str(marked, separator="\n")

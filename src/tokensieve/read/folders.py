@@ -148,10 +148,10 @@ def _texts_table(
         n_files = Counter[str]()
         for label, paths in texts.items():
             for start in range(0, len(paths), BATCH_ROWS):
-                some = paths[start : start + BATCH_ROWS]
-                batch: Batch = {name: [label] * len(some) for name in names}
+                batch_paths = paths[start : start + BATCH_ROWS]
+                batch: Batch = {name: [label] * len(batch_paths) for name in names}
                 if "text" in names:
-                    files = [PlainText(file, str(file), settings) for file in some]
+                    files = [PlainText(file, str(file), settings) for file in batch_paths]
                     batch["text"] = [file.full_text() for file in files]
                     n_files.update(note for file in files for note in file.notes)
                 yield batch

@@ -174,9 +174,9 @@ def _is_table(start: Sequence[str], settings: SourceSettings) -> bool:
 
 
 def _unknown_kind(name: str, suffix: str) -> InputError:
-    what = f"a {suffix!r} file" if suffix else "a file without an extension"
+    description = f"a {suffix!r} file" if suffix else "a file without an extension"
     return InputError(
-        f"{name}: cannot read {what}; supported: {' '.join(KINDS)} "
+        f"{name}: cannot read {description}; supported: {' '.join(KINDS)} "
         f"(each also with {' or '.join(PACKINGS)}), lines that begin with __label__, "
         "and tables in any text file"
     )

@@ -45,9 +45,11 @@ class LabelColumn:
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
         sample = self._sample(column)
-        beside = [f"{name}.users", f"{name}.status"]
-        has_users = beside[0] in table.columns  # of Argilla
-        self._beside = [other for other in beside if has_users and other in table.columns]
+        companions = [f"{name}.users", f"{name}.status"]
+        has_users = companions[0] in table.columns  # of Argilla
+        self._beside = [
+            companion for companion in companions if has_users and companion in table.columns
+        ]
         self._has_annotators = has_users or leads_to_annotations(sample, self._keys)
         if self._annotator is not None and not self._has_annotators:
             raise InputError(
@@ -57,7 +59,7 @@ class LabelColumn:
         self.wanted = [column if self._has_annotators and not has_users else name, *self._beside]
         self._check_no_objects()
         if self._has_annotators:
-            columns = [self._sample(wanted) for wanted in self.wanted]
+            columns = [self._sample(label) for label in self.wanted]
             self._is_exclusive = all(
                 len(annotation.labels) == 1
                 for cells in zip(*columns, strict=True)
@@ -125,7 +127,9 @@ class LabelColumn:
         """The label that annotators chose, or a list of them; None without one."""
         annotations = self._annotations(cells)
         if self._annotator is not None:
-            annotations = [one for one in annotations if one.annotator == self._annotator]
+            annotations = [
+                annotation for annotation in annotations if annotation.annotator == self._annotator
+            ]
         if not annotations:
             return None
         result = vote(annotations, self._is_exclusive)

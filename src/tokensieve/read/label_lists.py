@@ -86,11 +86,11 @@ def has_label(
 ) -> pl.Series:
     """Whether each cell has a label: "yes", "no", or null where the cell is missing."""
     answers = list[str | None]()
-    for found in _label_sets(values, separator, name, first_row):
-        if found.labels is None:
+    for labels in _label_sets(values, separator, name, first_row):
+        if labels.labels is None:
             answers.append(None)
         else:
-            answers.append("yes" if label in found.labels else "no")
+            answers.append("yes" if label in labels.labels else "no")
     return pl.Series(answers, dtype=pl.String)
 
 

@@ -260,9 +260,9 @@ class _Assembly:
         final = self._destinations(sizes)
         named = pl.col("original").replace_strict(final, return_dtype=pl.String)
         labelled = everything.with_row_index("at").with_columns(label=named).drop_nulls("label")
-        kept = self._without_duplicates(labelled)
-        kept_sizes = dict(kept["original"].value_counts().iter_rows())
-        self.counts["kept"] = kept.height
+        usable = self._without_duplicates(labelled)
+        kept_sizes = dict(usable["original"].value_counts().iter_rows())
+        self.counts["kept"] = usable.height
         report = ReadingReport(
             counts=self.counts,
             columns=self.columns,
@@ -272,10 +272,10 @@ class _Assembly:
             },
         )
         report.check_kept(self.name)
-        classes = self._new_classes(kept) if self.classes is None else self.classes
-        self._check_classes(kept, classes)
-        frame = self._numbered(kept, classes)
-        return Corpus(frame, classes, self.name, report, stored=self._stored(kept))
+        classes = self._new_classes(usable) if self.classes is None else self.classes
+        self._check_classes(usable, classes)
+        frame = self._numbered(usable, classes)
+        return Corpus(frame, classes, self.name, report, stored=self._stored(usable))
 
     def _destinations(self, sizes: Mapping[str, int]) -> dict[str, str | None]:
         """Original label → final label, or None if its documents are dropped.
@@ -351,8 +351,8 @@ class _Assembly:
     def _with_weights(self, frame: pl.DataFrame) -> pl.DataFrame:
         column = f"{self.name}: the column {self.settings.sample_weight!r} (--weight)"
         weights = frame["weight"].str.strip_chars().cast(pl.Float64, strict=False)
-        for given, row in frame.filter(weights.is_null()).select("weight", "row").iter_rows():
-            content = "no number" if given is None else repr(given[:40])
+        for weight, row in frame.filter(weights.is_null()).select("weight", "row").iter_rows():
+            content = "no number" if weight is None else repr(weight[:40])
             raise InputError(
                 f"{column} contains {content} in row {row}: "
                 "every document needs a number of at least 0"

@@ -104,7 +104,7 @@ class PairCollector(DocumentCollector):
         environment: str | None,
     ) -> None:
         """Add the answers of one row or prompt, weighted so that each prompt counts once."""
-        usable = [one for one in comparisons if self._is_usable(one, answers)]
+        usable = [comparison for comparison in comparisons if self._is_usable(comparison, answers)]
         if usable and unit is None:
             self.counts["missing_label"] += 1
         # NUL prevents collisions with names that a column holds

@@ -175,9 +175,9 @@ class PairReader:
             InputError: an answer is an object that is no message of a conversation.
         """
         fields = [text_field_inside(self.table, name) for name in self.columns]
-        found = [field or name for field, name in zip(fields, self.columns, strict=True)]
+        answers = [field or name for field, name in zip(fields, self.columns, strict=True)]
         if any(fields):
-            command = option("--pairs", ",".join(found))
+            command = option("--pairs", ",".join(answers))
             for name in self._outcome_options():
                 command += f" {name}"
             raise InputError(
@@ -374,7 +374,7 @@ class PairReader:
                 f"{self.table.name}: row {row.number}: the winner {cell!r} is not the number of "
                 f"one of {n_answers} answers, counted from {self._first_number}"
             )
-        return [Comparison(winner, other) for other in range(n_answers) if other != winner]
+        return [Comparison(winner, loser) for loser in range(n_answers) if loser != winner]
 
     def _outcome_reader(self) -> OutcomeReader:
         """The reader of the winner column, which has seen all its values."""
@@ -421,9 +421,9 @@ class PairReader:
         if settings.winner and len(self.columns) == 2:
             names += score_columns(self.table, self.columns)
         names += [*token_columns, self.by, settings.split, settings.environments, self._tie]
-        wanted = list(dict.fromkeys(name for name in names if name))
+        used_columns = list(dict.fromkeys(name for name in names if name))
         number = 1
-        for batch in self.table.read(wanted):
+        for batch in self.table.read(used_columns):
             words = {
                 column: self.tokens.words(field, batch[column]).to_list()
                 for field, columns in self._token_columns.items()
@@ -506,8 +506,8 @@ class PairReader:
             return None
         try:
             if isinstance(cell, str) and "/" in cell:  # 8/10
-                points, _, most = cell.partition("/")
-                return float(points) / float(most)
+                points, _, maximum = cell.partition("/")
+                return float(points) / float(maximum)
             return float(cell)
         except (TypeError, ValueError, OverflowError, ZeroDivisionError):
             raise InputError(

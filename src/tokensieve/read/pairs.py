@@ -97,8 +97,8 @@ def _check_several_units(corpus: Corpus, by: str | None) -> None:
     if len(pairs.names) >= 2:
         return
     n_pairs = len(pairs.units)
-    what = f"the same value in column {by!r}" if by else "the same prompt"
-    reason = "has a single usable pair" if n_pairs == 1 else f"all {n_pairs:,} pairs have {what}"
+    unit = f"the same value in column {by!r}" if by else "the same prompt"
+    reason = "has a single usable pair" if n_pairs == 1 else f"all {n_pairs:,} pairs have {unit}"
     raise InputError(
         f"{corpus.name}: {reason}, so none can be held out; add pairs, or pass --test SOURCE"
     )
@@ -111,8 +111,8 @@ def _with_test(train: Corpus, test: Corpus) -> Corpus:
     train_pairs = _pairing(train)
     test_pairs = _pairing(test)
     if train_pairs.group_column is not None:
-        known = set(train_pairs.names)
-        is_shared = (test_pairs.names[unit] in known for unit in test_pairs.units)
+        train_names = set(train_pairs.names)
+        is_shared = (test_pairs.names[unit] in train_names for unit in test_pairs.units)
         train.reading.counts["shared_units"] = sum(is_shared)
     return replace(train, test=test)
 

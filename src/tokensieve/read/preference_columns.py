@@ -122,13 +122,13 @@ def _two_answers_side_by_side(table: SourceTable) -> str | None:
         answers = list[str]()
         scores = list[str]()
         for name in original:
-            other = name.removesuffix(first) + second
-            if not name.endswith(first) or other not in original:
+            partner = name.removesuffix(first) + second
+            if not name.endswith(first) or partner not in original:
                 continue
             if re.match(ANSWER_STEMS, name):
-                answers.append(f"{original[name]},{original[other]}")
+                answers.append(f"{original[name]},{original[partner]}")
             if re.match("score|rating|rank", name):
-                scores.append(f"{original[name]},{original[other]}")
+                scores.append(f"{original[name]},{original[partner]}")
         if answers and winner:
             return f"{option('--pairs', answers[0])} {option('--winner', winner)}"
         if answers and scores:

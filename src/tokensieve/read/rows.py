@@ -39,20 +39,20 @@ def read_rows(
         if name in texts and len(texts) > 1:
             raise InputError(f"{table.name}: {name!r} is a text field and cannot also be kept")
     label = None if label is None else table.checked_column(label, "label")
-    kept = [table.checked_column(name, "results") for name in keep]
+    carried = [table.checked_column(name, "results") for name in keep]
     token_fields = {name: (name,) for name in columns or {} if name in table.columns}
     tokens = ColumnTokens(table, token_fields, columns)
 
     frames = list[pl.DataFrame]()
     row = 1
-    wanted = dict.fromkeys([*texts, *([label] if label else []), *kept, *token_fields])
-    for batch in table.read(list(wanted)):
+    columns_read = dict.fromkeys([*texts, *([label] if label else []), *carried, *token_fields])
+    for batch in table.read(list(columns_read)):
         values = {"text": joined_texts(table, batch, texts, row, columns=tokens).series}
         if label is not None:
             advice = "choose another column with --label COLUMN"
             values["label"] = table.as_names(batch[label], row, "the label is", advice)
-        if kept:
-            values["kept"] = _written(batch, kept)
+        if carried:
+            values["kept"] = _written(batch, carried)
         frames.append(pl.DataFrame(values).with_row_index("row", row))
         row += frames[-1].height
     if row == 1:

@@ -144,9 +144,9 @@ class SourceSettings:
             raise InputError(
                 f"the separator must be one ASCII character, such as ; or |, not {mark!r}"
             )
-        given: object = self.group
-        if isinstance(given, str | list | tuple):
-            object.__setattr__(self, "group", _groups_from(given))
+        group: object = self.group
+        if isinstance(group, str | list | tuple):
+            object.__setattr__(self, "group", _groups_from(group))
 
     def with_options(self, options: Mapping[str, object]) -> Self:
         """The settings with some of their fields replaced."""
@@ -161,8 +161,8 @@ class SourceSettings:
         """The one label column, if any; an `InputError` where several are named."""
         if self.label is None:
             return None
-        given: object = self.label
-        names = list(given) if isinstance(given, list | tuple) else [str(given)]
+        label: object = self.label
+        names = list(label) if isinstance(label, list | tuple) else [str(label)]
         if len(names) > 1:
             raise InputError(
                 f"name one label column, not {len(names)}: only `tokensieve audit` takes several"
@@ -178,8 +178,8 @@ class SourceSettings:
         final: dict[str, str | None] = {}
         for new, names in asked:
             if isinstance(names, str):
-                what = "drop" if new is None else f"group {new!r}"
-                raise InputError(f"{what}: pass a list of labels, not {names!r}")
+                action = "drop" if new is None else f"group {new!r}"
+                raise InputError(f"{action}: pass a list of labels, not {names!r}")
             for name in names:
                 label = label_name(name) or ""
                 if final.setdefault(label, new) != new:
@@ -259,9 +259,9 @@ class ReadSettings(SourceSettings):
             for name, value in self.pairs.fields.items():
                 object.__setattr__(self, name, value)
         for name in ("scores", "ranks", "columns", "pairs"):
-            given = getattr(self, name)
-            if given is not None:
-                names = _names_from(given) if isinstance(given, str) else tuple(given)
+            setting = getattr(self, name)
+            if setting is not None:
+                names = _names_from(setting) if isinstance(setting, str) else tuple(setting)
                 object.__setattr__(self, name, names)
         if self.split is not None and self.test is not None:
             raise InputError("pass either a split column or a test source, not both")
@@ -276,13 +276,13 @@ class ReadSettings(SourceSettings):
 
     def _check_outcome(self) -> None:
         """At most one option says which answer won, and it needs the answers."""
-        given = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
-        if given and self.pairs is None:
+        names = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
+        if names and self.pairs is None:
             raise InputError(
-                f"--{given[0]} needs the columns of the answers: add --pairs FIRST,SECOND"
+                f"--{names[0]} needs the columns of the answers: add --pairs FIRST,SECOND"
             )
-        if len(given) > 1:
-            raise InputError(f"pass one of --{given[0]} and --{given[1]}, not both")
+        if len(names) > 1:
+            raise InputError(f"pass one of --{names[0]} and --{names[1]}, not both")
 
     def _check_answers(self) -> None:
         """There are two columns of answers, or as many as there are columns of scores."""
@@ -303,7 +303,7 @@ class ReadSettings(SourceSettings):
 
     def _check_without_labels(self) -> None:
         """Options for labelled documents are not given."""
-        given = {
+        options = {
             "label": self.label,
             "group": self.group,
             "drop": self.drop,
@@ -312,7 +312,7 @@ class ReadSettings(SourceSettings):
             "weight": self.sample_weight is not None,
             "duplicates": self.duplicates != "keep",
         }
-        for name in _given(given):
+        for name in _given(options):
             raise InputError(f"--{name} is for labelled documents: leave it out with --pairs")
 
     def check_for_cluster(self) -> None:

@@ -110,13 +110,13 @@ def stratified(labels: Ints, n_drawn: int, seed: int) -> Split:
     members = np.split(np.argsort(index, kind="stable"), np.cumsum(sizes)[:-1])
     n_kept_of_class = _in_proportion(sizes, len(labels) - n_drawn, rng)
     n_drawn_of_class = _in_proportion(sizes - n_kept_of_class, n_drawn, rng)
-    kept = []
+    training = []
     drawn = []
     for of_class, n_stay, n_leave in zip(members, n_kept_of_class, n_drawn_of_class, strict=True):
         order = of_class[rng.permutation(len(of_class))]
-        kept.append(order[:n_stay])
+        training.append(order[:n_stay])
         drawn.append(order[n_stay : n_stay + n_leave])
-    return Split(rng.permutation(np.concatenate(kept)), rng.permutation(np.concatenate(drawn)))
+    return Split(rng.permutation(np.concatenate(training)), rng.permutation(np.concatenate(drawn)))
 
 
 def _in_proportion(sizes: Ints, n_draws: int, rng: np.random.RandomState) -> Ints:

@@ -140,9 +140,9 @@ class SourceTable:
         if pandas is not None and isinstance(source, pandas.DataFrame):
             return cls._of_pandas(source, name)
         if isinstance(source, pl.LazyFrame):
-            what = "the lazy frame"
+            kind = "the lazy frame"
         elif hasattr(source, "__arrow_c_stream__") and not isinstance(source, pl.Series):
-            what = "the Arrow table"
+            kind = "the Arrow table"
         else:
             return None
         try:
@@ -150,12 +150,12 @@ class SourceTable:
                 frame: pl.LazyFrame | pl.DataFrame = source
             else:
                 frame = pl.DataFrame(source)
-                name = what
+                name = kind
             columns = frame.collect_schema().names()
         # two columns of one name, for example
         except (pl.exceptions.PolarsError, OSError, TypeError, ValueError) as problem:
             reason = (str(problem).splitlines() or [type(problem).__name__])[0][:200]
-            raise InputError(f"{what} cannot be read: {reason}") from None
+            raise InputError(f"{kind} cannot be read: {reason}") from None
         return cls(name, columns, lambda names: frame_batches(frame, names))
 
     @classmethod
@@ -296,20 +296,20 @@ class SourceTable:
             InputError: a value is a list of several or the like: "source: row 1: the label is a
                 list; advice", where `holds` is "the label is".
         """
-        known: dict[tuple[type, object], str | None] = {}
+        name_of_value: dict[tuple[type, object], str | None] = {}
         names: list[str | None] = []
-        for row, given in enumerate(as_list(values), first_row):
-            value = only_entry(given) if isinstance(given, list) else given
+        for row, item in enumerate(as_list(values), first_row):
+            value = only_entry(item) if isinstance(item, list) else item
             key = (type(value), value)
             try:
-                if key not in known:
+                if key not in name_of_value:
                     name = label_name(value)
-                    known[key] = name and SURROGATE.sub("\ufffd", name)
+                    name_of_value[key] = name and SURROGATE.sub("\ufffd", name)
             except TypeError:
                 raise InputError(
                     f"{self.name}: row {row}: {holds} a {type(value).__name__}; {advice}"
                 ) from None
-            names.append(known[key])
+            names.append(name_of_value[key])
         return pl.Series(names, dtype=pl.String)
 
 
@@ -369,9 +369,9 @@ def value_at(value: object, keys: Sequence[str]) -> object:
     """
     for place, key in enumerate(keys):
         if isinstance(value, list):
-            said = chat_text(value, role=key)
-            if isinstance(said, str):
-                return said
+            text = chat_text(value, role=key)
+            if isinstance(text, str):
+                return text
             return [value_at(entry, keys[place:]) for entry in value]
         if isinstance(value, str):
             value = written_object(value)
@@ -384,6 +384,6 @@ def written_object(value: object) -> Row | None:
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return None
     with suppress(ValueError, RecursionError):
-        found = json.loads(value)
-        return found if isinstance(found, dict) else None
+        parsed_value = json.loads(value)
+        return parsed_value if isinstance(parsed_value, dict) else None
     return None

@@ -27,11 +27,11 @@ def joined_texts(
         role: of conversations read only the messages of this role.
         columns: those whose values are fields of the text, behind the others.
     """
-    found = [table.as_texts(batch[column], column, first_row, role) for column in texts]
-    parts = [part.series for part in found]
+    fields = [table.as_texts(batch[column], column, first_row, role) for column in texts]
+    parts = [part.series for part in fields]
     names = () if columns is None else columns.names
     if columns is not None:
         parts += [columns.words(name, batch[name]) for name in names]
     joined = parts[0] if len(parts) == 1 else join_fields([*texts, *names], parts, len(texts))
-    n_replaced = sum(part.n_replaced for part in found)
-    return Texts(joined, n_replaced, sum(part.n_numbers for part in found))
+    n_replaced = sum(part.n_replaced for part in fields)
+    return Texts(joined, n_replaced, sum(part.n_numbers for part in fields))

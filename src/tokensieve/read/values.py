@@ -121,8 +121,8 @@ def listed(names: Iterable[str], most: int = MAX_LISTED) -> str:
         is_long = len(name) > MAX_NAME_LENGTH
         shortened.append(name[: MAX_NAME_LENGTH - 1] + "…" if is_long else name)
     n_more = len(shortened) - most
-    more = f" and {n_more} more" if n_more > 0 else ""
-    return ", ".join(map(repr, shortened[:most])) + more
+    ending = f" and {n_more} more" if n_more > 0 else ""
+    return ", ".join(map(repr, shortened[:most])) + ending
 
 
 def checked_weights(
@@ -146,8 +146,12 @@ def checked_weights(
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
-        given = f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
-        raise InputError(f"{what}: {given} for {n:,} documents: pass one number for each of them")
+        shape_text = (
+            f"{len(weights):,}" if weights.ndim == 1 else f"an array of shape {weights.shape}"
+        )
+        raise InputError(
+            f"{what}: {shape_text} for {n:,} documents: pass one number for each of them"
+        )
     is_valid = (weights >= 0) & (weights <= MAX_WEIGHT)  # False for NaN
     invalid = np.flatnonzero(~is_valid)
     if len(invalid):

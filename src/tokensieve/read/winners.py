@@ -157,11 +157,11 @@ def _between_one_and_two(column: WinnerColumn, numbers: set[float]) -> Meaning |
 
 def _likert(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
     """From 1 (the first answer is much better) to 4 and up to 10 (the second one is)."""
-    most = max(numbers)
+    highest = max(numbers)
     are_whole = all(number.is_integer() for number in numbers)
-    if not are_whole or min(numbers) != 1 or most not in LIKERT_SIZES:
+    if not are_whole or min(numbers) != 1 or highest not in LIKERT_SIZES:
         return None
-    return {number: _below_first(number, middle=(1 + most) / 2) for number in numbers}
+    return {number: _below_first(number, middle=(1 + highest) / 2) for number in numbers}
 
 
 NUMBER_SCALES: tuple[NumberScale, ...] = (
@@ -429,8 +429,8 @@ def score_columns(table: SourceTable, answers: Sequence[str]) -> tuple[str, ...]
         (first, _), (second, _) = words
         if not re.search(_IS_SCORE, lower) or not lower.endswith(first):
             continue
-        other = lower.removesuffix(first) + second
-        partner = next((column for column, text in names.items() if text == other), None)
+        partner_name = lower.removesuffix(first) + second
+        partner = next((column for column, text in names.items() if text == partner_name), None)
         if partner is not None and partner != name and name not in answers:
             return name, partner
     return ()
@@ -446,15 +446,15 @@ def _as_scores(
     first_only = [part for part in first_words if part not in second_words]
     second_only = [part for part in second_words if part not in first_words]
     opposite: dict[str, str] = dict(zip(first_only, second_only, strict=False))
-    other = "".join(opposite.get(part, part) for part in re.split(word, name))
-    numbers = values[name] | values.get(other, set())
+    opposite_name = "".join(opposite.get(part, part) for part in re.split(word, name))
+    numbers = values[name] | values.get(opposite_name, set())
     if not all(re.fullmatch(r"-?[0-9.]+", number) for number in numbers):
         return None
-    has_partner = other != name and other in values
+    has_partner = opposite_name != name and opposite_name in values
     sides = "|".join([*first_only, *second_only])
     is_chance = rf"(p|prob\w*|chance|confidence)_({sides})(_.*)?"
     if not has_partner and re.fullmatch(is_chance, name, re.IGNORECASE):
         return OutcomeOption("--winner", name)
     if has_partner and re.search(_IS_SCORE, name.lower()):
-        return OutcomeOption(score_flag(name), f"{name},{other}")
+        return OutcomeOption(score_flag(name), f"{name},{opposite_name}")
     return None

@@ -50,9 +50,9 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
     table.first_line = True
     table.header_hint = "give the columns names in the first row of the sheet"
     table.keep_alive.append(folder)
-    others = [other for other in sheets if other != sheet]
-    if others:
-        note = f"sheet {sheet!r} is read; the others are {listed(others)}"
+    further_sheets = [sheet_name for sheet_name in sheets if sheet_name != sheet]
+    if further_sheets:
+        note = f"sheet {sheet!r} is read; the others are {listed(further_sheets)}"
         table.notes = (f"{note} (--sheet)",)
-        table.cause = f"; {note}: choose one with {option('--sheet', others[0])}"
+        table.cause = f"; {note}: choose one with {option('--sheet', further_sheets[0])}"
     return table

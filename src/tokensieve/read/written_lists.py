@@ -55,22 +55,22 @@ def _choices_object(text: str) -> Entries | None:
 
 def _numpy_array(text: str) -> Entries | None:
     """[1 3] or ['a' 'b'], as numpy prints an array."""
-    inside = re.fullmatch(r"\[\s*([^\[\]{},]*?)\s*\]", text, re.DOTALL)
-    if inside is None:
+    content = re.fullmatch(r"\[\s*([^\[\]{},]*?)\s*\]", text, re.DOTALL)
+    if content is None:
         return None
-    quoted = re.findall(r"'([^']*)'|\"([^\"]*)\"", inside[1])
+    quoted = re.findall(r"'([^']*)'|\"([^\"]*)\"", content[1])
     if quoted:
         return [single or double for single, double in quoted]
-    words = inside[1].split()
+    words = content[1].split()
     return words if all(re.fullmatch(r"-?\d+(\.\d*)?", word) for word in words) else None
 
 
 def _postgres_array(text: str) -> Entries | None:
     """{a,"b c"}, as PostgreSQL writes an array."""
-    inside = re.fullmatch(r"\{([^{}:]*)\}", text)
-    if inside is None:
+    content = re.fullmatch(r"\{([^{}:]*)\}", text)
+    if content is None:
         return None
-    entries = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', inside[1])
+    entries = re.findall(r'"((?:[^"\\]|\\.)*)"|([^,"]+)', content[1])
     return [quoted or bare.strip() for quoted, bare in entries]
 
 

@@ -51,6 +51,14 @@ class Text:
     only: tuple[Medium, ...] = EVERYWHERE
 
 
+class ValueAndInterval(NamedTuple):
+    """A cell of a column of format interval or rate."""
+
+    value: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Facts:
     """A few figures side by side: (label, value, note); the note may be empty."""

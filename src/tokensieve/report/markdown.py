@@ -126,8 +126,8 @@ def _table(table: Table) -> list[str]:
         cells = zip(table.columns, row, strict=True)
         lines.append(_row(_safe(cell_text(column, value).on_one_line) for column, value in cells))
     n_left_out = len(table.rows) - table.first
-    more = f"… and {n_left_out:,} more" if n_left_out > 0 else ""
-    return [_bold(table.title), "\n".join(lines), more, _safe(table.note)]
+    omission = f"… and {n_left_out:,} more" if n_left_out > 0 else ""
+    return [_bold(table.title), "\n".join(lines), omission, _safe(table.note)]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -47,11 +47,11 @@ QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 def token_table(importance: Importance, model: Model, attention: Floats) -> pl.DataFrame:
     """The one table of `Audit.tokens`; `attention` is the mean relative attention of each type,
     shape (|S|,)."""
-    k, which = len(importance.classes), Quadrant.places(importance, attention)
+    k, quadrant_of_row = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),
         value=pl.Series(per_class(model.values).T.ravel()),
         attention=pl.Series(np.tile(attention, k)),
-        quadrant=pl.Series(QUADRANTS).gather(np.tile(which, k)),
+        quadrant=pl.Series(QUADRANTS).gather(np.tile(quadrant_of_row, k)),
     )
     return table.with_columns(pl.selectors.float().round_sig_figs(DIGITS))

@@ -127,10 +127,10 @@ class LogisticRegression:
         """Coefficients, shape (columns, outputs)."""
         penalty = 1 / (strength * self.total_weight)
         start = np.zeros(self.x.shape[1] * self.n_outputs)
-        found = minimize(
+        solution = minimize(
             self._loss, start, (penalty,), method="L-BFGS-B", jac=True, options=OPTIONS
         )
-        return np.asarray(found.x).reshape(-1, self.n_outputs)
+        return np.asarray(solution.x).reshape(-1, self.n_outputs)
 
     def predict(self, x: sp.csr_array, coefficients: Floats) -> Ints:
         """The class of each row."""

@@ -85,17 +85,17 @@ def compare_outcomes(
 def _outcomes(
     part: CountedCorpus, task: Task, types: Ints, model: Model, refitted: Model
 ) -> _Outcomes:
-    some = part.with_types(types)
+    remaining = part.with_types(types)
     left_out = np.setdiff1d(np.arange(part.counts.n_types), types)
-    others = sp.csr_array(part.counts.matrix[:, left_out])
-    others.data = np.ones_like(others.data)
+    removed = sp.csr_array(part.counts.matrix[:, left_out])
+    removed.data = np.ones_like(removed.data)
     if task.size == 2:
-        others = pair_differences(others)
-        others.eliminate_zeros()
+        removed = pair_differences(removed)
+        removed.eliminate_zeros()
     return _Outcomes(
         before=task.correct(task.decide(model, part.counts.matrix), part.counts),
-        after=task.correct(task.decide(refitted, some.matrix), some),
-        is_concerned=(np.diff(others.indptr) > 0).astype(np.float64),
+        after=task.correct(task.decide(refitted, remaining.matrix), remaining),
+        is_concerned=(np.diff(removed.indptr) > 0).astype(np.float64),
     )
 
 

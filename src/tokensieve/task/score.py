@@ -44,16 +44,16 @@ class Score:
             [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64
         )
         strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)
-        known = np.flatnonzero(index >= 0)
-        if not known.size:
+        scored = np.flatnonzero(index >= 0)
+        if not scored.size:
             return None
-        true = index[known]
-        matrix = confusion_matrix(true, decide(f[known]), len(classes))
+        true = index[scored]
+        matrix = confusion_matrix(true, decide(f[scored]), len(classes))
         return cls(
             classes=tuple(classes),
-            accuracy=Share.count(int(np.trace(matrix)), known.size),
-            log_loss=float(loss_and_slope(f[known], true)[0].mean()),
-            majority_accuracy=float(matrix.sum(axis=1).max() / known.size),
+            accuracy=Share.count(int(np.trace(matrix)), scored.size),
+            log_loss=float(loss_and_slope(f[scored], true)[0].mean()),
+            majority_accuracy=float(matrix.sum(axis=1).max() / scored.size),
             confusion=matrix,
             unlabelled=int((index == -2).sum()),
             unknown_labels=dict(strange.iter_rows()),

@@ -101,8 +101,10 @@ class Task:
         if k == 0:
             return []
         if units is not None:
-            every = np.arange(counts.n_documents)
-            return [np.isin(every, outside) for _, outside in folds(counts.labels, k, seed, units)]
+            documents = np.arange(counts.n_documents)
+            return [
+                np.isin(documents, held_out) for _, held_out in folds(counts.labels, k, seed, units)
+            ]
         fold = _stratified_folds(counts.labels, k, seed)
         return [fold == i for i in range(k)]
 
@@ -122,9 +124,9 @@ class Task:
             return None
         f = np.zeros((counts.n_documents, model.values.shape[1]))
         for part in parts:
-            held = np.repeat(part, self.size)
-            other = refit(counts.rows(~held), model, counts.n_documents, settings)
-            f[held] = self.decide(other, counts.rows(held).matrix)
+            is_held_out = np.repeat(part, self.size)
+            refitted = refit(counts.rows(~is_held_out), model, counts.n_documents, settings)
+            f[is_held_out] = self.decide(refitted, counts.rows(is_held_out).matrix)
         if self.classifies:
             prior = prior_of(counts.weighted_class_sizes)
             scale = best_scale(f, prior, counts.labels, counts.weights)

@@ -193,9 +193,9 @@ def document_frequencies(keys: Ints, starts: Ints) -> KeyFrequencies:
         return KeyFrequencies(pairs[:n_keys].copy(), sizes[:n_keys].copy())
 
     ranges = in_ranges(count, keys)
-    found = np.concatenate([part.keys for part in ranges])
+    found_keys = np.concatenate([part.keys for part in ranges])
     documents = np.concatenate([part.documents for part in ranges])
-    return KeyFrequencies(found if names is None else names[found], documents)
+    return KeyFrequencies(found_keys if names is None else names[found_keys], documents)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -220,12 +220,12 @@ class Counts:
         their indices."""
         if self.weights is None:
             return self, np.arange(self.n_documents)
-        kept = np.flatnonzero(self.weights)
-        part = self if len(kept) == self.n_documents else self.rows(kept)
+        rows = np.flatnonzero(self.weights)
+        part = self if len(rows) == self.n_documents else self.rows(rows)
         weights = np.asarray(part.weights)
         if np.ptp(weights) == 0:
-            return replace(part, weights=None), kept
-        return replace(part, weights=weights / weights.mean()), kept
+            return replace(part, weights=None), rows
+        return replace(part, weights=weights / weights.mean()), rows
 
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""

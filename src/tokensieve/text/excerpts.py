@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tokensieve.read.corpus import Corpus
 from tokensieve.text.formatting import find_feature, is_formatting
+from tokensieve.text.matches import TokenSpan
 from tokensieve.text.tokenizers import Tokenizer
 
 Place = tuple[int, int]  # start and end, in characters
@@ -66,16 +67,16 @@ class Excerpt:
         return cls(row, label, _before(text, start), text[start:end], _after(text, end))
 
 
-def _first_place(spans: Sequence[tuple[int, int, str]], tokens: Sequence[str]) -> Place | None:
+def _first_place(spans: Sequence[TokenSpan], tokens: Sequence[str]) -> Place | None:
     """Where one of the words or n-grams occurs first; None if none does."""
-    names = [name for _, _, name in spans]
+    names = [span.token for span in spans]
     runs = [token.split(" ") for token in tokens]
     places = []
     for first, name in enumerate(names):
         for run in runs:
             if name == run[0] and names[first : first + len(run)] == run:
                 last = first + len(run) - 1
-                places.append((spans[first][0], spans[last][1]))
+                places.append((spans[first].start, spans[last].end))
     return min(places, default=None)
 
 

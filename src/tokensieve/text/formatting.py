@@ -125,8 +125,8 @@ TEXTS_PER_BATCH = 4096  # of which all features are in memory, a byte each
 
 def _features() -> dict[str, dict[str, Any]]:
     features: dict[str, dict[str, Any]] = {}
-    for least, below in pairwise(LENGTH_BOUNDARIES):
-        features[f"⟨length {least}–{below}⟩"] = {"words": [least, below]}
+    for minimum, below in pairwise(LENGTH_BOUNDARIES):
+        features[f"⟨length {minimum}–{below}⟩"] = {"words": [minimum, below]}
     longest = LENGTH_BOUNDARIES[-1]
     features[f"⟨length {longest}+⟩"] = {"words": [longest, None]}
     for where, patterns in (("end", _ENDS), ("text", _PATTERNS)):
@@ -185,9 +185,9 @@ def _has_features(texts: pl.Series) -> NDArray[np.bool_]:
 def _expression(kind: dict[str, Any]) -> pl.Expr:
     """Whether a text has a feature, in terms of its columns `text`, `end` and `words`."""
     if "words" in kind:
-        least, below = kind["words"]
+        minimum, below = kind["words"]
         highest = below or 2**31
-        return pl.col("words").is_between(least, highest, closed="left")
+        return pl.col("words").is_between(minimum, highest, closed="left")
     is_found: pl.Expr = pl.col(kind["where"]).str.contains(kind["pattern"])
     return ~is_found if kind["absent"] else is_found
 
@@ -229,8 +229,8 @@ def describe_features(names: Sequence[str]) -> list[dict[str, Any]]:
         field = ""
         feature = name
         if not name.startswith("⟨"):
-            field, _, rest = name.rpartition(":⟨")
-            feature = "⟨" + rest
+            field, _, feature_name = name.rpartition(":⟨")
+            feature = "⟨" + feature_name
         description: dict[str, Any] = {"token": name, **FEATURES[feature]}
         if field:
             description["field"] = field

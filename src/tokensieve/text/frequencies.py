@@ -42,13 +42,13 @@ class Frequencies:
         self._files: list[_PartitionFile] = []
 
     def __add__(self, other: Frequencies) -> Frequencies:
-        both = Frequencies.__new__(Frequencies)
-        both._waiting = self._waiting + other._waiting
-        both._n_rows = self._n_rows + other._n_rows
-        both._files = self._files + other._files
-        if both._n_rows > MAX_ROWS_IN_MEMORY:
-            both._shrink()
-        return both
+        total = Frequencies.__new__(Frequencies)
+        total._waiting = self._waiting + other._waiting
+        total._n_rows = self._n_rows + other._n_rows
+        total._files = self._files + other._files
+        if total._n_rows > MAX_ROWS_IN_MEMORY:
+            total._shrink()
+        return total
 
     def _shrink(self) -> None:
         total = _total(self._waiting)

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,15 @@ import polars as pl
 from tokensieve.text.patterns import APOSTROPHE, DOTTED_I, LINE_BREAK, MARKUP, SKIPPED, WORD
 
 Span = tuple[int, int]
+
+
+class TokenSpan(NamedTuple):
+    """A token with its place, in characters of the text."""
+
+    start: int
+    end: int
+    token: str
+
 
 ANY_SIGN = r"|[^\w\s\x1f]"  # a word, or else any sign: the pattern of the checks for signs
 _ASCII_WORD = (

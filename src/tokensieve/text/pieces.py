@@ -14,6 +14,7 @@ from tokensieve.errors import InputError, one_line
 from tokensieve.files import read_regular
 from tokensieve.progress import in_background
 from tokensieve.read.values import text_series
+from tokensieve.text.matches import TokenSpan
 
 # each made some broken tokenizer panic or hang, which is better known before the documents are read
 TRIAL_TEXTS = (
@@ -93,17 +94,17 @@ class PieceTokenizer:
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's pieces in order."""
         encoded = self._encode(texts.to_list())
-        pieces = pl.Series([one.tokens for one in encoded], dtype=pl.List(pl.String))
+        pieces = pl.Series([encoding.tokens for encoding in encoded], dtype=pl.List(pl.String))
         # a space joins the words of an n-gram
         return pieces.list.eval(pl.element().str.replace_all(r"\s", "_"))
 
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
+    def spans(self, text: str) -> list[TokenSpan]:
         """One text's pieces with their place."""
         text = text_series([text])[0]
         (encoded,) = self._encode([text])
         tokens = pl.Series(encoded.tokens, dtype=pl.String).str.replace_all(r"\s", "_")
         places = zip(encoded.offsets, tokens, strict=True)
-        return [(start, end, token) for (start, end), token in places]
+        return [TokenSpan(start, end, token) for (start, end), token in places]
 
     def to_dict(self) -> dict[str, Any]:
         """The tokenizer itself, as JSON text."""

@@ -19,7 +19,7 @@ from tokensieve.read.fields import ColumnKind, split_fields
 from tokensieve.read.plain import PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.values import SURROGATE, text_series
-from tokensieve.text.matches import WORD_TWINS, PlacedText, Span, find_matches
+from tokensieve.text.matches import WORD_TWINS, PlacedText, Span, TokenSpan, find_matches
 from tokensieve.text.patterns import APOSTROPHE, DOTTED_I, LINE_BREAK, MARKUP, SKIPPED, WORD
 from tokensieve.text.pieces import PieceTokenizer
 
@@ -36,8 +36,8 @@ class Tokenizer(Protocol):
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order, as a series of lists of strings."""
 
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
-        """One text's tokens with their place: (start, end, token), in characters of `text`."""
+    def spans(self, text: str) -> list[TokenSpan]:
+        """One text's tokens with their place."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything needed to build the same tokenizer again, as JSON values."""
@@ -123,7 +123,7 @@ class WordTokenizer:
         parts = [frame.slice(first, n_per_thread).select(column) for first in firsts]
         return pl.concat(parts).collect()["text"]
 
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
+    def spans(self, text: str) -> list[TokenSpan]:
         """One text's tokens with their place; the tokens are those of `split`."""
         placed = self._without_markup(PlacedText.of(SURROGATE.sub("\ufffd", text)))
         if self.lowercase:
@@ -135,7 +135,7 @@ class WordTokenizer:
             words = _without_space(pl.Series(words, dtype=pl.String)).to_list()
         skipped = {"", *self.stop_words}
         return [
-            (placed.starts[start], placed.ends[end - 1], word)
+            TokenSpan(placed.starts[start], placed.ends[end - 1], word)
             for (start, end), word in zip(matches, words, strict=True)
             if word not in skipped
         ]
@@ -243,13 +243,14 @@ class FieldTokenizer:
         lists = documents.join(tokens, on="document", how="left", maintain_order="left")["token"]
         return lists.fill_null(pl.Series([[]], dtype=pl.List(pl.String))).alias(texts.name)
 
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
+    def spans(self, text: str) -> list[TokenSpan]:
         """One text's tokens with their place."""
         text = text_series([text])[0]
         tokens = []
         for name, start, end in split_fields(self.fields, text):
             for first, last, token in self.base.spans(text[start:end]):
-                tokens.append((start + first, start + last, self.prefixes[name] + token))
+                token = self.prefixes[name] + token
+                tokens.append(TokenSpan(start + first, start + last, token))
         return tokens
 
     def field_of(self, token: str) -> str:

@@ -357,8 +357,8 @@ def learn_vocabulary(
         )
     grams: tuple[Ints, ...] = ()
     for _ in range(ngrams - 1):
-        known = Vocabulary(words, grams, tokenizer)
-        keys = chunks.total(_gram_frequencies, known, then=frequent).to_numpy()
+        words_only = Vocabulary(words, grams, tokenizer)
+        keys = chunks.total(_gram_frequencies, words_only, then=frequent).to_numpy()
         grams = (*grams, keys)
     return Vocabulary(words, grams, tokenizer)
 
@@ -376,8 +376,8 @@ def _word_frequencies(stream: TokenStream) -> Frequencies:
 
 def _gram_frequencies(stream: TokenStream, known: Vocabulary) -> Frequencies:
     """The number of documents that contain each n-gram one word longer than those of `known`."""
-    found = document_frequencies(known.longer(stream), stream.starts)
-    return Frequencies(pl.Series(found.keys, dtype=pl.Int64), found.documents)
+    frequencies = document_frequencies(known.longer(stream), stream.starts)
+    return Frequencies(pl.Series(frequencies.keys, dtype=pl.Int64), frequencies.documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,8 +434,8 @@ class CountedCorpus(CountedTexts):
         # as text first: of half a million types a few are left to be looked into
         candidates = np.flatnonzero(names.str.contains_any(list(tokens)).to_numpy())
         removed = [i for i in candidates.tolist() if _contains_token(names[i], tokens)]
-        kept = np.setdiff1d(np.arange(self.counts.n_types), removed)
-        return None if len(kept) in (0, self.counts.n_types) else kept
+        remaining = np.setdiff1d(np.arange(self.counts.n_types), removed)
+        return None if len(remaining) in (0, self.counts.n_types) else remaining
 
     def group_notes(self, test: CountedCorpus) -> list[str]:
         """Notes on the groups of training and test documents, and on classes with few test
@@ -512,8 +512,8 @@ def count_texts(
     bits = None
     if formatting:
         bits = Formatting(tokenizer).bits(texts)
-        held = np.unpackbits(bits, axis=1).sum(axis=0, dtype=np.int64)
-        vocabulary = vocabulary.with_formatting(held, len(bits), min_documents)
+        n_with_feature = np.unpackbits(bits, axis=1).sum(axis=0, dtype=np.int64)
+        vocabulary = vocabulary.with_formatting(n_with_feature, len(bits), min_documents)
     matrix, unknown = vocabulary.count(stream, bits)
     return CountedTexts(matrix, vocabulary, unknown, stream)
 

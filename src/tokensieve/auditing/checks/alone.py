@@ -92,22 +92,24 @@ class Alone(Check):
     ) -> Finding:
         majority = audit.totals["majority_accuracy"]
         alone = comparison.some_types
-        whole = comparison.all_types
+        all_types = comparison.all_types
         named = _most_informative(part.types, audit)
         tokens = [str(audit.train.counts.tokens[s]) for s in named]
         informative = None
         if len(named) < len(part.types):
             informative = _trained_on(named, audit)
-        evidence = {"alone": alone, "all": whole}
+        evidence = {"alone": alone, "all": all_types}
         features = f"the {len(named)} most informative features of this part are {quoted(tokens)}"
         if informative is not None:
             evidence["informative"] = informative.some_types
             features += f"; these alone predict {percent(informative.some_types.value)}"
         # of the gain of the whole model: the other words may say the same
         gain = alone.low - majority
-        reached = min(1.0, gain / max(whole.value - majority, gain))
+        reached = min(1.0, gain / max(all_types.value - majority, gain))
         subject = f"{part.name[:1].lower()}{part.name[1:]}"
-        rest = "all fields together predict" if part.is_field else "the whole text predicts"
+        comparison_text = (
+            "all fields together predict" if part.is_field else "the whole text predicts"
+        )
         return self.finding(
             audit,
             severity=WEIGHT * gain * reached,
@@ -120,7 +122,8 @@ class Alone(Check):
             n_documents=alone.of,
             details=(
                 f"a model of {subject} alone predicts {alone} of "
-                f"{plural(alone.of, 'test document')}; {rest} {percent(whole.value)}",
+                f"{plural(alone.of, 'test document')}; {comparison_text} "
+                f"{percent(all_types.value)}",
                 features,
             ),
         )

@@ -167,7 +167,7 @@ def is_usually_joined(audit: AuditContext) -> bool:
     counts = searched.use.counts
     frequent = np.argsort(-counts.present.sum(axis=1), kind="stable")[:N_FREQUENT]
     fractions = [
-        joined_fraction(searched.texts, (str(counts.tokens[word_type]),), held)
-        for word_type, held in zip(frequent.tolist(), counts.holders(frequent), strict=True)
+        joined_fraction(searched.texts, (str(counts.tokens[word_type]),), documents)
+        for word_type, documents in zip(frequent.tolist(), counts.holders(frequent), strict=True)
     ]
     return bool(np.mean(np.array(fractions) >= JOINED) > USUALLY_JOINED)

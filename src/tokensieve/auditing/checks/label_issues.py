@@ -99,8 +99,8 @@ class _Clearest:
     table: pl.DataFrame
 
     def __add__(self, other: _Clearest) -> _Clearest:
-        both = pl.concat([self.table, other.table])
-        ordered = both.sort("margin", descending=True, maintain_order=True)
+        rows = pl.concat([self.table, other.table])
+        ordered = rows.sort("margin", descending=True, maintain_order=True)
         return _Clearest(self.n_clear + other.n_clear, ordered.head(MAX_LISTED))
 
 
@@ -187,9 +187,9 @@ class WrongLabels(Check):
 
     def reason(self, n: int) -> str:
         """Why these documents are listed."""
-        these = "this document" if n == 1 else f"these {n:,} documents"
+        subject = "this document" if n == 1 else f"these {n:,} documents"
         return (
-            f"models trained without {these} give another class a probability at least "
+            f"models trained without {subject} give another class a probability at least "
             f"{CLEAR_MARGIN} higher than that of the given label"
         )
 
@@ -226,9 +226,9 @@ class ReversedPairs(WrongLabels):
 
     def reason(self, n: int) -> str:
         """Why these pairs are listed."""
-        these = "this pair" if n == 1 else f"these {n:,} pairs"
+        subject = "this pair" if n == 1 else f"these {n:,} pairs"
         return (
-            f"for {these}, models trained without the pairs of their prompt prefer the rejected "
+            f"for {subject}, models trained without the pairs of their prompt prefer the rejected "
             "answer with a probability of at least 0.9"
         )
 
@@ -239,10 +239,12 @@ def _action(action: str, issues: AuditLabelIssues) -> str:
     all_are_first = issues.n_clear == n_listed_clear  # else ties are among them
     if not all_are_first or n_listed_clear == issues.listed.height:
         return action
-    these = (
+    rows_phrase = (
         "This is the first" if issues.n_clear == 1 else f"These are the first {issues.n_clear:,}"
     )
-    return f"{action} {these} of its {issues.listed.height:,} rows; the others are less certain."
+    return (
+        f"{action} {rows_phrase} of its {issues.listed.height:,} rows; the others are less certain."
+    )
 
 
 def _excerpts(audit: AuditContext, clear: LabelIssues) -> list[Excerpt]:

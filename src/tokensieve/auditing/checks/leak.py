@@ -157,20 +157,20 @@ def _copies_sentence(leaks: _Leaks) -> str:
 def _accuracy_on_others(audit: AuditContext, leaks: _Leaks) -> _AccuracyOnOthers:
     """The accuracy on the test documents without copies, beside that on all."""
     is_right = audit.task.correct(audit.learned.f, audit.test.counts)
-    others = Share.over(is_right[~leaks.is_leaked], None)
+    unaffected = Share.over(is_right[~leaks.is_leaked], None)
     everywhere = float(is_right.mean())
     detail = (
-        f"the accuracy is {others} on the other test documents and {percent(everywhere)} on all "
-        "test documents"
+        f"the accuracy is {unaffected} on the other test documents and {percent(everywhere)} on "
+        "all test documents"
     )
-    if abs(others.value - everywhere) < NEARLY_THE_SAME:
+    if abs(unaffected.value - everywhere) < NEARLY_THE_SAME:
         return _AccuracyOnOthers(
-            detail, f"Without them the accuracy is nearly the same ({percent(others.value)})."
+            detail, f"Without them the accuracy is nearly the same ({percent(unaffected.value)})."
         )
     return _AccuracyOnOthers(
         detail,
         "Until then, use the accuracy on the other test documents: "
-        f"{percent(others.value)}, not {percent(everywhere)}.",
+        f"{percent(unaffected.value)}, not {percent(everywhere)}.",
     )
 
 

@@ -116,16 +116,16 @@ def sentence(pair: Pair, label: str) -> str:
     first = for_display(pair.first, 40)
     second = for_display(pair.second, 40)
     rate = f"{percent(pair.rate, 0)} are {of_class(label)}"
-    others = percent(pair.rate_of_others, 0)
+    rate_elsewhere = percent(pair.rate_of_others, 0)
     documents = plural(len(pair.documents), "document")
     if pair.kind == "order":
         return (
             f"Of {documents} with “{first}” before “{second}”, {rate}; of those with both words "
-            f"otherwise, {others}"
+            f"otherwise, {rate_elsewhere}"
         )
     return (
         f"Of {documents} with both “{first}” and “{second}”, {rate}; of those with one of them, "
-        f"{others}"
+        f"{rate_elsewhere}"
     )
 
 
@@ -135,10 +135,10 @@ def side_by_side(audit: AuditContext, searched: SearchedTexts, pair: Pair) -> li
     first = runs.words.index(pair.first)
     second = runs.words.index(pair.second)
     labels = searched.use.counts.labels
-    own = pair.documents[labels[pair.documents] == pair.label][:EXAMPLES_EACH]
-    others = np.setdiff1d(documents_with_both(runs, first, second), pair.documents)
-    others = others[labels[others] != pair.label][:EXAMPLES_EACH]
-    documents = interleaved(own, others)
+    examples = pair.documents[labels[pair.documents] == pair.label][:EXAMPLES_EACH]
+    counterexamples = np.setdiff1d(documents_with_both(runs, first, second), pair.documents)
+    counterexamples = counterexamples[labels[counterexamples] != pair.label][:EXAMPLES_EACH]
+    documents = interleaved(examples, counterexamples)
     corpus = audit.train.corpus
     return [
         Excerpt.of(corpus, int(searched.documents[document]), (pair.first,), audit.tokenizer)

@@ -23,9 +23,11 @@ def all_checks() -> tuple[Check, ...]:
     Raises:
         InputError: the check of another package cannot be loaded, or lacks its name or texts.
     """
-    own = sorted(_own_checks(), key=lambda check: (check.descriptive, check.title, check.about))
-    others = [_check_of(entry) for entry in entry_points(group=ENTRY_POINTS)]
-    return (*own, *others)
+    built_in = sorted(
+        _own_checks(), key=lambda check: (check.descriptive, check.title, check.about)
+    )
+    installed = [_check_of(entry) for entry in entry_points(group=ENTRY_POINTS)]
+    return (*built_in, *installed)
 
 
 def kinds_of_finding() -> list[str]:

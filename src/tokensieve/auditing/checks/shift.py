@@ -73,7 +73,7 @@ class Shift(Check):
         for row in rows:
             is_strong = features.strength[row, label] >= NEARLY_AS_STRONG * strongest
             if is_strong and not is_unspecific(str(audit.train.counts.tokens[features.types[row]])):
-                return [row, *(other for other in rows if other != row)]
+                return [row, *(type_row for type_row in rows if type_row != row)]
         return rows
 
     def _of_class(self, audit: AuditContext, features: _Features, label: int) -> Finding:
@@ -117,17 +117,17 @@ def _features(audit: AuditContext) -> _Features:
     sizes = audit.class_sizes
     n_documents = int(sizes.sum())
     types = _formatting_types(audit)
-    inside = importance.class_documents[types]
+    class_documents = importance.class_documents[types]
     documents = importance.documents[types, None]
-    outside_rate = (documents - inside) / np.maximum(n_documents - sizes, 1)
-    difference = inside / np.maximum(sizes, 1) - outside_rate
+    outside_rate = (documents - class_documents) / np.maximum(n_documents - sizes, 1)
+    difference = class_documents / np.maximum(sizes, 1) - outside_rate
     # 10% against 1% is more of a mark than 60% against 45%
     rate = documents / n_documents
     deviation = np.sqrt(np.maximum(rate * (1 - rate), 1 / n_documents**2))
     strength = difference / deviation
     is_weak = (importance.q_value[types] >= MAX_Q_VALUE) | (difference < MIN_DIFFERENCE)
     strength[is_weak] = 0
-    return _Features(types, inside, outside_rate, difference, strength)
+    return _Features(types, class_documents, outside_rate, difference, strength)
 
 
 def _formatting_types(audit: AuditContext) -> Ints:
@@ -138,5 +138,5 @@ def _formatting_types(audit: AuditContext) -> Ints:
 
 def _rates(label: str, token: str, difference: float, outside_rate: float) -> str:
     """How often a class has a feature, and the others."""
-    own = f"{percent(outside_rate + difference)} of {of_class(label, 'documents')}"
-    return f"{own} {form_clause(token)} ({percent(outside_rate)} of the others)"
+    class_rate = f"{percent(outside_rate + difference)} of {of_class(label, 'documents')}"
+    return f"{class_rate} {form_clause(token)} ({percent(outside_rate)} of the others)"

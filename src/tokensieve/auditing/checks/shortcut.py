@@ -101,7 +101,7 @@ class Shortcut(Check):
     tasks = (Labels,)
 
     def find(self, audit: AuditContext) -> Findings:
-        accused = [one for one in suspects_of(audit) if is_accused(one)]
+        accused = [one for suspect in suspects_of(audit) if is_accused(one)]
         return self._findings(audit, accused)
 
     def _findings(self, audit: AuditContext, suspects: Sequence[Suspect]) -> list[Finding]:
@@ -116,10 +116,10 @@ class Shortcut(Check):
         group = without_explained(audit, group)
         evidence = GroupEvidence.of(audit, group)
         group = meaningful_first(group, len(evidence.documents))
-        tokens = tuple(one.token for one in group)
+        tokens = tuple(suspect.token for suspect in group)
         # one that is in nearly all documents of the finding says what it is
         named = tokens[:1] if is_in_most(group[0], len(evidence.documents)) else tokens
-        main = max(group, key=lambda one: one.probability)
+        main = max(group, key=lambda suspect: suspect.probability)
         examples = evidence.right[:: max(1, len(evidence.right) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         classes = [audit.class_names[label] for label in evidence.classes]
         corpus = audit.train.corpus
@@ -150,11 +150,11 @@ class Shortcut(Check):
         return replace(finding, probability=main.probability, reasons=main.reasons)
 
     def _action(self, audit: AuditContext, group: Sequence[Suspect]) -> str:
-        if audit.fields and all(audit.fields.is_value(one.token) for one in group):
+        if audit.fields and all(audit.fields.is_value(suspect.token) for suspect in group):
             return self.action_on_values
-        if any(one.is_fixed_phrase for one in group):
+        if any(suspect.is_fixed_phrase for suspect in group):
             return self.action_on_passage
-        if all(one.is_form for one in group):
+        if all(suspect.is_form for suspect in group):
             return self.action_on_form
         return self.action
 
@@ -191,20 +191,20 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
     copies = first_copies(audit)
     searched = searched_texts(audit).documents
     suspects: list[Suspect] = []
-    for one in artefact_search(audit).scored:
-        if one.probability >= POSSIBLE:
-            documents = searched[one.candidate.documents]
-            if one.candidate.type < 0:
+    for scored in artefact_search(audit).scored:
+        if scored.probability >= POSSIBLE:
+            documents = searched[scored.candidate.documents]
+            if scored.candidate.type < 0:
                 documents = np.flatnonzero(np.isin(copies, documents))
             else:
-                documents = counts.holders(np.array([one.candidate.type]))[0]
-            suspects += with_members(suspect_of(one, documents), counts)
+                documents = counts.holders(np.array([scored.candidate.type]))[0]
+            suspects += with_members(suspect_of(scored, documents), counts)
     forms = suspicious_forms(counts, audit.n_words, audit.task.units(audit.train.corpus))
     suspects += [suspect_form(form) for form in forms]
     best: dict[str, Suspect] = {}
     for suspect in suspects:
-        known = best.get(suspect.token)
-        if known is None or suspect.probability > known.probability:
+        earlier = best.get(suspect.token)
+        if earlier is None or suspect.probability > earlier.probability:
             best[suspect.token] = suspect
     return list(best.values())
 
@@ -212,17 +212,17 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
 def without_explained(audit: AuditContext, group: Sequence[Suspect]) -> list[Suspect]:
     """The suspects of a finding that predict their classes beyond the more certain ones."""
     is_covered = np.zeros(audit.train.counts.n_documents, dtype=bool)
-    kept: list[Suspect] = []
+    unexplained: list[Suspect] = []
     for suspect in sorted(group, key=rank_in_finding):
-        if not kept or predicts_beyond(audit, suspect, is_covered):
-            kept.append(suspect)
+        if not unexplained or predicts_beyond(audit, suspect, is_covered):
+            unexplained.append(suspect)
             is_value = audit.fields is not None and audit.fields.is_value(suspect.token)
             if not is_value:  # words stay a shortcut without the column
                 is_covered[suspect.documents] = True
-    return kept
+    return unexplained
 
 
-def rank_in_finding(suspect: Suspect) -> tuple[float, bool, int]:
+def rank_in_finding(suspect: Suspect) -> tuple[float, ...]:
     """Sorts the most certain first, formatting that writers choose later, words before phrases."""
     later = CHOSEN_LATER if is_chosen(suspect.token) else 0.0
     return later - suspect.certainty, suspect.type < 0, -len(suspect.token)
@@ -284,10 +284,12 @@ class GroupEvidence:
     def of(cls, audit: AuditContext, group: Sequence[Suspect]) -> GroupEvidence:
         """The evidence of suspects that are one finding."""
         counts = audit.train.counts
-        suspects = sorted(group, key=lambda one: one.certainty)
-        targets = [one.classes for one in suspects]
-        predicted = Predicted.of(counts.labels, [one.documents for one in suspects], targets)
-        types = [one.type for one in suspects]
+        suspects = sorted(group, key=lambda suspect: suspect.certainty)
+        targets = [suspect.classes for suspect in suspects]
+        predicted = Predicted.of(
+            counts.labels, [suspect.documents for suspect in suspects], targets
+        )
+        types = [suspect.type for suspect in suspects]
         classes = common_classes(suspects)
         own_classes = list(classes) or sorted({label for target in targets for label in target})
         if min(types) >= 0:
@@ -320,8 +322,8 @@ def shares_of(totals: Ints, class_sizes: Ints, classes: list[int]) -> dict[str, 
 
 def common_classes(suspects: Sequence[Suspect]) -> tuple[int, ...]:
     """The classes of the suspect with most documents, if every other one shares some of them."""
-    largest = max(suspects, key=lambda one: len(one.documents) * one.certainty)
-    is_common = all(set(one.classes) & set(largest.classes) for one in suspects)
+    largest = max(suspects, key=lambda suspect: len(suspect.documents) * suspect.certainty)
+    is_common = all(set(suspect.classes) & set(largest.classes) for suspect in suspects)
     return largest.classes if is_common else ()
 
 
@@ -346,14 +348,16 @@ class Predicted:
         """From the documents of each suspect, and the classes it points to."""
         suspect = np.full(len(labels), -1)
         is_right = np.zeros(len(labels), dtype=bool)
-        for number, (held, target) in enumerate(zip(documents, targets, strict=True)):
-            suspect[held] = number
-            is_right[held] = np.isin(labels[held], target)
-        found = np.flatnonzero(suspect >= 0)
+        for number, (with_token, target) in enumerate(zip(documents, targets, strict=True)):
+            suspect[with_token] = number
+            is_right[with_token] = np.isin(labels[with_token], target)
+        predicted_documents = np.flatnonzero(suspect >= 0)
         any_class = sorted({label for target in targets for label in target})
-        n_inside = int(np.isin(labels[found], any_class).sum())
+        n_inside = int(np.isin(labels[predicted_documents], any_class).sum())
         right = np.flatnonzero(is_right)
-        return cls(found, right, np.array([len(found), len(right), n_inside]))
+        return cls(
+            predicted_documents, right, np.array([len(predicted_documents), len(right), n_inside])
+        )
 
 
 def predicted_totals(
@@ -395,13 +399,15 @@ def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
     """The fraction of a finding's training documents whose predicted class changes without its
     tokens.
     """
-    types = [one.type for one in group if one.type >= 0]
+    types = [suspect.type for suspect in group if suspect.type >= 0]
     if not types:
         return 0.0
     counts = audit.train.counts
-    held = np.unique(np.concatenate([one.documents for one in group if one.type >= 0]))
-    held = held[:: max(1, len(held) // MAX_DOCUMENTS_DECIDED)]
-    matrix = sp.csr_array(counts.matrix[held])
+    documents = np.unique(
+        np.concatenate([suspect.documents for suspect in group if suspect.type >= 0])
+    )
+    documents = documents[:: max(1, len(documents) // MAX_DOCUMENTS_DECIDED)]
+    matrix = sp.csr_array(counts.matrix[documents])
     is_kept = np.ones(counts.n_types)
     is_kept[types] = 0.0
     without = sp.csr_array(matrix @ sp.diags_array(is_kept))
@@ -415,15 +421,15 @@ def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
 def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
     """What kind of tokens a finding has, for findings.json."""
     signs = []
-    if any(one.is_fixed_phrase for one in group):
+    if any(suspect.is_fixed_phrase for suspect in group):
         signs.append(FIXED_PHRASE)
-    if any(one.is_form for one in group):
+    if any(suspect.is_form for suspect in group):
         signs.append("formatting")
-    if any(not one.is_form and any(map(str.isdigit, one.token)) for one in group):
+    if any(not suspect.is_form and any(map(str.isdigit, suspect.token)) for suspect in group):
         signs.append("number")
-    if any(not one.is_form for one in group):
-        signs.append("word" if all(" " not in one.token for one in group) else "phrase")
-    if audit.fields and any(audit.fields.is_value(one.token) for one in group):
+    if any(not suspect.is_form for suspect in group):
+        signs.append("word" if all(" " not in suspect.token for suspect in group) else "phrase")
+    if audit.fields and any(audit.fields.is_value(suspect.token) for suspect in group):
         signs.append("value")
     return tuple(signs)
 
@@ -490,8 +496,8 @@ def details(
     )
     yield f"{appear} in {evidence.shares['class']} of {where}"
     if len(classes) > 1:
-        others = quoted(list(classes), MAX_CLASSES_LISTED)
-        yield f"{len(classes)} of {n_classes} classes have it: {others}"
+        class_list = quoted(list(classes), MAX_CLASSES_LISTED)
+        yield f"{len(classes)} of {n_classes} classes have it: {class_list}"
     if any("0" in token and not is_formatting(token) for token in tokens if " " in token):
         yield "0 stands for any digits"
 
@@ -505,14 +511,18 @@ def one_environment(audit: AuditContext, documents: Ints) -> list[str]:
         return []
     names = environments.effects.names
     numbers = environments.document_environments
-    own = np.bincount(numbers[documents][numbers[documents] >= 0], minlength=len(names))
+    n_by_environment = np.bincount(
+        numbers[documents][numbers[documents] >= 0], minlength=len(names)
+    )
     everywhere = np.bincount(numbers[numbers >= 0], minlength=len(names))
-    largest = int(own.argmax())
-    is_concentrated = own[largest] >= max(1, MOST_OF_ENVIRONMENT * own.sum())
+    largest = int(n_by_environment.argmax())
+    is_concentrated = n_by_environment[largest] >= max(
+        1, MOST_OF_ENVIRONMENT * n_by_environment.sum()
+    )
     is_usual = everywhere[largest] > USUAL_OF_ENVIRONMENT * everywhere.sum()
     if not is_concentrated or is_usual:
         return []
-    share = Share.count(int(own[largest]), int(own.sum()))
+    share = Share.count(int(n_by_environment[largest]), int(n_by_environment.sum()))
     name = for_display(names[largest], 40)
     return [
         f"{share.as_counts} of these documents are in environment {name}, so the other "

@@ -297,9 +297,9 @@ def _headline(tokens: list[str], wins: bool, rates: _Rates) -> str:
 
     subject = f"containing {quoted(tokens[:1])}"
     if is_form:
-        plain_verb, _, what = form_clause(tokens[0]).partition(" ")
+        plain_verb, _, feature = form_clause(tokens[0]).partition(" ")
         singular_verb = "is" if plain_verb == "are" else f"{plain_verb}s"
-        subject = f"that {singular_verb} {what}"
+        subject = f"that {singular_verb} {feature}"
     return (
         f"An answer {subject} {verb} {percent(rates.first.value, 0)} of its pairs against answers "
         f"without it, and {percent(rates.equal_length.value, 0)} at equal length"

@@ -51,18 +51,22 @@ class Company:
 
     def auc(self, is_with: Bools) -> float:
         """The context AUC of what some documents have, shape (n,); 1/2 if too few have it."""
-        kept = self._informative(is_with)
-        norms = np.sqrt(self._squares @ kept)
+        informative = self._informative(is_with)
+        norms = np.sqrt(self._squares @ informative)
         areas = []
         weights = []
         for k in range(self._n_classes):
             of_class = np.flatnonzero(self._labels == k)
-            inside = is_with[of_class]
-            n_with = int(inside.sum())
-            n_without = len(inside) - n_with
+            is_with_of_class = is_with[of_class]
+            n_with = int(is_with_of_class.sum())
+            n_without = len(is_with_of_class) - n_with
             if min(n_with, n_without) < MIN_EACH:
                 continue
-            areas.append(_area(self._scores(of_class, inside, kept, norms), inside))
+            areas.append(
+                _area(
+                    self._scores(of_class, is_with_of_class, informative, norms), is_with_of_class
+                )
+            )
             weights.append(n_with * n_without / (n_with + n_without))
         if not areas:
             return NO_INFORMATION
@@ -70,9 +74,9 @@ class Company:
 
     def _informative(self, is_with: Bools) -> Floats:
         """1 for each word that may tell about the candidate, 0 for what mostly comes with it."""
-        both = self._present.T @ is_with.astype(np.float64)
-        either = np.maximum(self._n_with + is_with.sum() - both, 1.0)
-        return np.where(both / either >= SAME_DOCUMENTS, 0.0, 1.0)
+        n_together = self._present.T @ is_with.astype(np.float64)
+        either = np.maximum(self._n_with + is_with.sum() - n_together, 1.0)
+        return np.where(n_together / either >= SAME_DOCUMENTS, 0.0, 1.0)
 
     def _scores(self, of_class: Ints, inside: Bools, kept: Floats, norms: Floats) -> Floats:
         """The module's scores of the documents of a class."""

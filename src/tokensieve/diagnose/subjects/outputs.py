@@ -226,13 +226,17 @@ def _as_asked(base: Outputs, classes: Sequence[str], asked: Mapping[str, str]) -
     """Match outputs by `--map`."""
     place_of = {str(i): i for i in range(base.width)}
     place_of |= {name: i for i, name in enumerate(base.names)}
-    given = {label_name(name): str(output) for name, output in asked.items()}
-    order = [place_of.get(given.get(name, "")) for name in classes]
+    output_of_label = {label_name(name): str(output) for name, output in asked.items()}
+    order = [place_of.get(output_of_label.get(name, "")) for name in classes]
     matched_places = [place for place in order if place is not None]
-    if base.classes == 2 and len(given) == len(matched_places) == 1 and base.kind == "sigmoid":
+    if (
+        base.classes == 2
+        and len(output_of_label) == len(matched_places) == 1
+        and base.kind == "sigmoid"
+    ):
         sign = 1 if order[1] is not None else -1
         return replace(base, order=(matched_places[0],), kind="rest", sign=sign)
-    if set(given) != set(classes) or len(set(matched_places)) != base.classes:
+    if set(output_of_label) != set(classes) or len(set(matched_places)) != base.classes:
         raise InputError(
             f"{_both_lists(classes, base.names)}: --map must name each class once, as "
             "CLASS=OUTPUT, and each output at most once"

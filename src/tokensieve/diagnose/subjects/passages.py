@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from tokensieve.text.matches import TokenSpan
 from tokensieve.text.patterns import WORD
 from tokensieve.text.tokenizers import WordTokenizer
 
@@ -213,11 +214,13 @@ class WordSplitter:
         ]
         return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
 
-    def spans(self, text: str) -> list[tuple[int, int, str]]:
+    def spans(self, text: str) -> list[TokenSpan]:
         """As `Tokenizer.spans`."""
         spans = SPLITTER.spans(text)
         runs = self._runs([token for _, _, token in spans])
-        return [(spans[run.first][0], spans[run.end - 1][1], run.token) for run in runs]
+        return [
+            TokenSpan(spans[run.first].start, spans[run.end - 1].end, run.token) for run in runs
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """As `Tokenizer.to_dict`; patterns and passages are found again in the documents."""

@@ -22,6 +22,7 @@ from tokensieve.arrays import Ints
 from tokensieve.diagnose.subjects.frame import Frame, Input, Pieces
 from tokensieve.diagnose.subjects.passages import SEPARATOR
 from tokensieve.progress import Progress, silent
+from tokensieve.text.matches import TokenSpan
 from tokensieve.text.tokenizers import Tokenizer
 
 REST, SPECIAL = -1, -2
@@ -29,8 +30,6 @@ REST, SPECIAL = -1, -2
 LENGTHS = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
 CHUNK = 256  # texts that are encoded together: progress is reported between chunks
 MAX_MOVED_UP = 64  # pieces that can take the place of a removed word; no word has more
-
-_Spans = list[tuple[int, int, str]]
 
 
 @dataclass(frozen=True)
@@ -392,14 +391,14 @@ def encode(tokenizer: Any, texts: list[str], paired: bool) -> Iterator[Encoded]:
         yield Encoded(ids, offsets, len(first_ids))
 
 
-def spans_of_pieces(encoded: Encoded, spans: _Spans) -> Ints:
+def spans_of_pieces(encoded: Encoded, spans: list[TokenSpan]) -> Ints:
     """Which word each piece first reaches into, by its place among the spans; −1 if none, (T,)."""
     span_of_piece = np.full(len(encoded.ids), -1, dtype=np.int64)
     if not spans or not len(encoded.ids):
         return span_of_piece
     begin, end = np.asarray(encoded.offsets, dtype=np.int64).reshape(-1, 2).T
-    word_begin = np.array([span[0] for span in spans], dtype=np.int64)
-    word_end = np.array([span[1] for span in spans], dtype=np.int64)
+    word_begin = np.array([span.start for span in spans], dtype=np.int64)
+    word_end = np.array([span.end for span in spans], dtype=np.int64)
     span = np.searchsorted(word_end, begin, side="right")
     last = len(spans) - 1
     is_inside = (span <= last) & (word_begin[np.minimum(span, last)] < end)
@@ -407,9 +406,9 @@ def spans_of_pieces(encoded: Encoded, spans: _Spans) -> Ints:
     return span_of_piece
 
 
-def word_types(span_of_piece: Ints, spans: _Spans, word_type: dict[str, int]) -> Pieces:
+def word_types(span_of_piece: Ints, spans: list[TokenSpan], word_type: dict[str, int]) -> Pieces:
     """Word type of each piece, shape (T,)."""
-    of_spans = [word_type.get(span[2], REST) for span in spans]
+    of_spans = [word_type.get(span.token, REST) for span in spans]
     # the last entry is that of pieces outside any word, whose span is −1
     return np.array([*of_spans, REST], dtype=np.int32)[span_of_piece]
 

@@ -73,8 +73,8 @@ def data_blocks(audit: InteractiveAudit, characters: Callable[[], int]) -> dict[
     budget = characters() - n_used
     n_kept, blocks["model"] = _fitting_model(audit, vocabulary, order, table.types, budget)
     note = _left_out(types, order, n_kept)
-    kept = np.sort(order[:n_kept])
-    blocks["documents"] = documents_block(audit, vocabulary, sample.documents, kept, note)
+    shown = np.sort(order[:n_kept])
+    blocks["documents"] = documents_block(audit, vocabulary, sample.documents, shown, note)
     return blocks
 
 
@@ -111,8 +111,10 @@ def _left_out(types: pl.DataFrame, order: Ints, n_kept: int) -> str:
     """Which types the page's model leaves out."""
     left_out = []
     if n_kept < len(order):
-        most = types["documents"].to_numpy()[order[n_kept:]].max(initial=0)
-        left_out.append(f"those in no text here and in at most {most:,} training documents")
+        most_documents = types["documents"].to_numpy()[order[n_kept:]].max(initial=0)
+        left_out.append(
+            f"those in no text here and in at most {most_documents:,} training documents"
+        )
     if len(order) < types.height:
         left_out.append(f"those longer than {LONGEST_TOKEN} characters")
     return " and ".join(left_out)

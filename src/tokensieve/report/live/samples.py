@@ -85,8 +85,8 @@ def sample_documents(audit: InteractiveAudit, page_splits_text: bool) -> SampleD
             "answer": audit.learned.f[row].tolist(),
         }
         if not audit.learned.task.classifies:
-            own = float(audit.learned.model.logits(matrix[k : k + 1])[0, 0])
-            document["other"] = document["answer"][0] - own
+            logit = float(audit.learned.model.logits(matrix[k : k + 1])[0, 0])
+            document["other"] = document["answer"][0] - logit
         documents.append(document)
     vocabulary = audit.learned.model.vocabulary
     if documents and vocabulary is not None and not page_splits_text:
@@ -98,8 +98,8 @@ def _sample_rows(audit: InteractiveAudit, fits: NDArray[np.bool_], first: Iterab
     """The documents of the sample, those of `first` before others, as many as the limits allow."""
     n_characters = audit.learned.test.corpus.characters
     rng = np.random.default_rng(audit.seed)
-    others = rng.permutation(np.flatnonzero(fits))[:MAX_CHARACTERS].tolist()
-    in_order = dict.fromkeys([*first, *_shortest_documents(audit, n_characters, fits), *others])
+    candidates = rng.permutation(np.flatnonzero(fits))[:MAX_CHARACTERS].tolist()
+    in_order = dict.fromkeys([*first, *_shortest_documents(audit, n_characters, fits), *candidates])
     rows = np.asarray(list(in_order), dtype=np.int64)
     n_fitting = int(np.searchsorted(np.cumsum(n_characters[rows]), MAX_CHARACTERS))
     return rows[: min(n_fitting, MAX_LOGITS // len(audit.classes))]
@@ -222,8 +222,8 @@ def _tokenizer(audit: InteractiveAudit) -> Tokenizer:
 
 def _named_tokens(audit: InteractiveAudit) -> list[str]:
     """The tokens that the page's cards and lists name."""
-    fewest, most = N_LISTED
-    n_listed = min(most, max(fewest, N_LISTED_IN_ALL // len(audit.classes)))
+    fewest, highest = N_LISTED
+    n_listed = min(highest, max(fewest, N_LISTED_IN_ALL // len(audit.classes)))
     named: list[str] = []
     for finding in audit.findings:
         named += finding.tokens[:N_TOKENS_OF_FINDING]
@@ -277,13 +277,15 @@ def _formatting_lines(
 def from_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
     """Twelve documents at most: half of the class, the others of the other classes in turn."""
     is_own = labels[documents] == label
-    own = documents[is_own]
-    others = documents[~is_own]
+    own_side = documents[is_own]
+    opposite_side = documents[~is_own]
     rank_in_class = pl.int_range(pl.len()).over("class")
-    turns = pl.DataFrame({"class": labels[others]}).select(rank_in_class).to_series().to_numpy()
-    in_turn = others[np.argsort(turns, kind="stable")]
-    n_others = min(len(others), max(N_LINES // 2, N_LINES - len(own)))
-    return [*own[: N_LINES - n_others].tolist(), *in_turn[:n_others].tolist()]
+    turns = (
+        pl.DataFrame({"class": labels[opposite_side]}).select(rank_in_class).to_series().to_numpy()
+    )
+    in_turn = opposite_side[np.argsort(turns, kind="stable")]
+    n_others = min(len(opposite_side), max(N_LINES // 2, N_LINES - len(own_side)))
+    return [*own_side[: N_LINES - n_others].tolist(), *in_turn[:n_others].tolist()]
 
 
 # what is certainly no part of a word, a number, an address or a tag

@@ -62,11 +62,11 @@ def table_block(audit: InteractiveAudit) -> TableBlock:
     limit = rows_per_class(audit)
     # the first of two classes is the mirror of the second
     first = 1 if len(audit.classes) == 2 else 0
-    whole: dict[int, pl.DataFrame] = {}
+    tables: dict[int, pl.DataFrame] = {}
     shown: dict[int, pl.DataFrame] = {}
     for k in range(first, len(audit.classes)):
-        whole[k] = audit.tokens[k * n_types : (k + 1) * n_types].with_row_index("type")
-        shown[k] = _page_rows(audit, whole[k], audit.classes[k], limit)
+        tables[k] = audit.tokens[k * n_types : (k + 1) * n_types].with_row_index("type")
+        shown[k] = _page_rows(audit, tables[k], audit.classes[k], limit)
     types = np.unique(np.concatenate([rows["type"].to_numpy() for rows in shown.values()]))
     types = types.astype(np.int64)
     shared = audit.tokens[:n_types][types]
@@ -77,7 +77,7 @@ def table_block(audit: InteractiveAudit) -> TableBlock:
     views = []
     for k, rows in shown.items():
         arrays |= _class_arrays(k, rows, types)
-        views.append(_view(k, whole[k]))
+        views.append(_view(k, tables[k]))
     meta = _meta(audit, shared["token"].to_list())
     meta["views"] = views
     return TableBlock(packed(meta, arrays), types)
@@ -89,9 +89,9 @@ def _page_rows(audit: InteractiveAudit, side: pl.DataFrame, label: str, limit: i
         return side
     names = {*audit.top_tokens[label], *audit.disagreeing, *audit.maskable}
     named = side.filter(pl.col("token").is_in(list(names)))[: limit // 4]
-    others = side.filter(~pl.col("type").is_in(named["type"].to_list()))
+    unnamed = side.filter(~pl.col("type").is_in(named["type"].to_list()))
     columns = (*EXTREMES, "score", "value", "attention")
-    sample = sample_with_extremes(others, limit - named.height, columns, audit.seed)
+    sample = sample_with_extremes(unnamed, limit - named.height, columns, audit.seed)
     return pl.concat([named, sample]).sort("type")
 
 
@@ -157,7 +157,7 @@ def _meta(audit: InteractiveAudit, tokens: list[str]) -> Json:
 
 def _decisions_key(audit: InteractiveAudit) -> str:
     """Under which a browser keeps a reader's decisions: the same for the same data and settings."""
-    known = [
+    decisions = [
         audit.name,
         audit.classes,
         audit.documents,
@@ -165,4 +165,4 @@ def _decisions_key(audit: InteractiveAudit) -> str:
         audit.token_types,
         audit.seed,
     ]
-    return sha256(json.dumps(known).encode()).hexdigest()[:16]
+    return sha256(json.dumps(decisions).encode()).hexdigest()[:16]
