@@ -13,7 +13,7 @@ from tokensieve.text.excerpts import Excerpt
 
 LEVELS = ("high", "medium", "low")
 HIGH_SEVERITY = 0.05  # the prediction of one document in twenty is in doubt
-MEDIUM_SEVERITY = 0.01
+MEDIUM_SEVERITY = 0.01  # that of one in a hundred
 MAX_ROWS_IN_JSON = 1000  # findings.csv has all
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 

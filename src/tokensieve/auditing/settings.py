@@ -72,7 +72,7 @@ class Budget:
         limits: other kinds of finding → how much is allowed.
     """
 
-    difference: float | None = 0.9
+    difference: float | None = 0.9  # a class nearly certain
     share: float = DEFAULT_FRACTION
     of_class: bool = False
     limits: dict[str, Limit] = field(default_factory=dict)

@@ -43,9 +43,8 @@ Bools = NDArray[np.bool_]
 
 MIN_DOCUMENTS = 5  # over all environments; fewer say nothing about stability
 MIN_PAIRS = 10  # of an environment; with fewer, hardly any type occurs on one side alone
-# a type is of one environment where nine tenths of its documents are in one that is not nearly all
-ONE_ENVIRONMENT = 0.9
-MAX_SIZE_OF_ONE = 0.7
+ONE_ENVIRONMENT = 0.9  # of a type's documents, which make it a type of one environment,
+MAX_SIZE_OF_ONE = 0.7  # unless the environment has more than this fraction of all documents
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.intervals import Share
 
-MIN_RECALL = (
-    0.5  # else "most of this class is wrong" would say more of the models than of the labels
-)
+# else "most of this class is wrong" would say more of the models than of the labels
+MIN_RECALL = 0.5
 
 
 @dataclass(frozen=True, eq=False)

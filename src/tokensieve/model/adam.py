@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Floats, Ints
 from tokensieve.text.counts import Counts
 
-BETA1 = 0.9
-BETA2 = 0.999
-EPSILON = 1e-8
+BETA1 = 0.9  # this and the next two: the usual ones (Kingma & Ba 2015)
+BETA2 = 0.999  # of the second moment
+EPSILON = 1e-8  # added to its root
 CONSTANTS = (1 - BETA1, BETA2, 1 - BETA2, EPSILON)  # as `adam_step` takes them
 # columns of the table for each number that is trained
 VALUE = 0
@@ -45,6 +45,7 @@ _HALVINGS = 0.5 ** np.arange(1100.0)
 _TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 # ln 2 in two parts, of which the first has few bits (Cody & Waite 1980)
 _LN2_HIGH = 6.93147180369123816490e-01
+# the rest of it
 _LN2_LOW = 1.90821492927058770002e-10
 _LOWEST_EXPONENT = -760.0  # whose power is 0
 

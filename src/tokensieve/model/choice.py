@@ -32,10 +32,9 @@ PATIENCE = 3  # checks without improvement, after which a training stops
 # standard errors by which an improvement on the class frequencies must exceed 0; of 0, 0.35, 0.5,
 # 0.7 and 1: least log loss for 50 to 1,000 documents of four sets (benchmarks/small.py)
 CAUTION = 0.7
-# Without held-out documents, because a class has too few: a quarter of the full length, half of the
-# start; least log loss of nine settings
+# Without held-out documents, because a class has too few: least log loss of nine settings
 FRACTION_OF_LENGTH_UNCHOSEN = 1 / 4
-STRENGTH_UNCHOSEN = 0.5
+STRENGTH_UNCHOSEN = 0.5  # of the start
 MAX_TYPES_SIDE_BY_SIDE = 100_000  # larger tables of several trainings do not fit into the cache
 # With few held-out documents, all predicted correctly, the loss would keep falling as confidence
 # grows beyond 2. Twenty halvings find the scale to 2e-6.

@@ -37,7 +37,7 @@ from tokensieve.ranking.battles import Battles
 RIDGE = 0.01
 MAX_STEPS = 50  # Newton needs five to ten
 TOLERANCE = 1e-9  # of the largest change of a coefficient
-LEVEL = 0.95
+LEVEL = 0.95  # of the intervals
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from tokensieve.read.values import as_list
 
 MIN_GROUPS = 10  # of two or more documents; and twice as many as classes
 MIN_FRACTION_IN_GROUPS = 0.5  # of all documents
-MAX_FRACTION_IN_ONE = 0.2
+MAX_FRACTION_IN_ONE = 0.2  # of all documents, in the largest group
 MIN_EXCESS_AGREEMENT = 0.1  # of pairs of a group, beyond the mean of the shuffles
 N_SHUFFLES = 20  # and more agreement than in any of them
 CELLS_IN_MEMORY = 2_000_000  # of the columns that one pass over the source reads

@@ -23,11 +23,10 @@ from tokensieve.auditing.phrases import of_class, quoted
 from tokensieve.wording import percent, plural
 
 MIN_DOCUMENTS = 20
-MAX_Q_VALUE = 0.001
+MAX_Q_VALUE = 0.001  # of the link to the class
 MIN_LIFT = 1.5  # how many times as likely the class is
-MAX_RATE = (
-    0.8  # from here on a token nearly decides the class, and the check of shortcuts looks at it
-)
+# from here on a token nearly decides the class, and the check of shortcuts looks at it
+MAX_RATE = 0.8
 MAX_LOOKED_INTO = 60  # the most significant ones
 WEIGHT = 0.1  # it decides nothing
 JOINED = 0.8  # of a token's texts where it is part of a code, an address or markup

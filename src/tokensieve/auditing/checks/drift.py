@@ -18,7 +18,7 @@ MIN_FREQUENCY = 0.01  # of the documents of either side
 MIN_RATIO = 2.0  # of the token's mean shares on the two sides
 MAX_TOKENS = 50
 SEVERITY_PER_FREQUENCY = 0.1  # most tokens that drift do not decide the label
-MAX_SEVERITY = 0.05
+MAX_SEVERITY = 0.05  # where "high" begins
 
 
 class Drift(Check):

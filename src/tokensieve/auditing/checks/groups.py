@@ -26,9 +26,8 @@ from tokensieve.read.reading_report import LikelyGroups
 from tokensieve.text.counts import Counts
 from tokensieve.wording import percent, plural
 
-# a word is rare in up to so many documents, or in up to this fraction of all
-MAX_RARE_DOCUMENTS = 30
-MAX_RARE_FRACTION = 0.05
+MAX_RARE_DOCUMENTS = 30  # in which a rare word occurs,
+MAX_RARE_FRACTION = 0.05  # or this fraction of all, where that is more
 # two documents must share the evidence of three words in `MAX_RARE_DOCUMENTS` documents each
 MIN_SHARED_RARE_WORDS = 3
 # and this much of the rare words of the one that has fewer

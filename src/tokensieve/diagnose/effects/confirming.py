@@ -32,7 +32,7 @@ FIRST = 24  # inputs at first; fewer say little of a skewed mean
 FEWEST = 5  # inputs without which nothing is said
 MOST = 192  # inputs; intervals are narrow by then
 USUAL_BUDGET = 1200  # passes; with a smaller one fewer words are measured, none too briefly
-MIN_BUDGET_FRACTION = 0.35
+MIN_BUDGET_FRACTION = 0.35  # of the usual one, where fewer words are measured
 # so much of the budget must remain for the most used words after the first round
 RESERVE = 1.3
 
@@ -45,8 +45,8 @@ N_RARE_SCREENED = 24  # rare words of each kind that are inserted first
 TRIES_OF_RARE = 4  # inputs that each of them is inserted into
 
 # an interval is wide if its half exceeds this fraction of the size itself, and of the largest size
-MAX_HALF = 0.15
-MAX_HALF_OF_LARGEST = 0.02
+MAX_HALF = 0.15  # of the size itself
+MAX_HALF_OF_LARGEST = 0.02  # of the largest size
 REST_DRAWS = 200  # removals of words that are no candidates, for the total of all effects
 
 

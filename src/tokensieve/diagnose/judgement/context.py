@@ -26,7 +26,7 @@ from tokensieve.text.counts import Counts
 Bools = NDArray[np.bool_]
 MIN_EACH = 3  # documents with a candidate and without it, below which a class says nothing
 SAME_DOCUMENTS = 0.5  # Jaccard index: words so often together are parts of one thing
-NO_INFORMATION = 0.5
+NO_INFORMATION = 0.5  # AUC of an uninformative predictor
 
 
 class Company:
