@@ -297,7 +297,7 @@ def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
     if not commands.lines:
         if where_masked and first_is_by_hand:
             return blocks
-        when = "Finally" if first_is_by_hand and others else "Next"
+        when = "Finally" if first_is_by_hand and titles else "Next"
         text = f"{when}, go through the strongest predictors with someone who knows the data."
         return [*blocks, Text(text, only=PAGE)]
     return blocks + _repair_commands(audit, shortcuts, commands, where_masked)

@@ -146,17 +146,16 @@ def _trained(corpus: Corpus, run: _Run) -> CorpusModel:
 
 def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     """What the documents and the model of them show."""
-    settings = run.settings
     task = learned.task
     importance = task.importance(learned.train)
     run.clock.lap("importance")
-    if settings.baseline and run.baseline is None:
+    if run.settings.baseline and run.baseline is None:
         learned.notes.append(
             "TF-IDF + logistic regression was not trained for comparison: it needs all counts in "
             "memory"
         )
     agreement = _agreement(learned, importance)
-    context = AuditContext(learned, importance, agreement.tokens, settings, test_given)
+    context = AuditContext(learned, importance, agreement.tokens, run.settings, test_given)
     tokens, environments = _with_environments(context)
     run.clock.lap("agreement")
 
@@ -168,12 +167,12 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     controls = artefact_controls(context) if task.classifies else None
     run.clock.lap("controls")
     run.progress("learning curve", 0.0)
-    details = _details(context, findings) if settings.thorough else {}
+    details = _details(context, findings) if run.settings.thorough else {}
     curve_table = pl.DataFrame() if curve is None else curve.result()
     run.clock.lap("learning curve")
     return Audit(
         learned=learned,
-        settings=settings,
+        settings=run.settings,
         tokens=tokens,
         neutral=dict(zip(learned.train.counts.classes, importance.neutral.tolist(), strict=True)),
         attention_share=agreement.attention_share,

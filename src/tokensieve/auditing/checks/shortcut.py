@@ -101,7 +101,7 @@ class Shortcut(Check):
     tasks = (Labels,)
 
     def find(self, audit: AuditContext) -> Findings:
-        accused = [one for suspect in suspects_of(audit) if is_accused(one)]
+        accused = [suspect for suspect in suspects_of(audit) if is_accused(suspect)]
         return self._findings(audit, accused)
 
     def _findings(self, audit: AuditContext, suspects: Sequence[Suspect]) -> list[Finding]:
