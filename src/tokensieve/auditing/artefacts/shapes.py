@@ -50,7 +50,8 @@ def is_family(words: tuple[str, ...]) -> bool:
 
 
 def stands_for_several(words: tuple[str, ...]) -> bool:
-    """Whether words that a person wrote are shapes of a family: `0:0` is, `10:30` and `10` are not."""
+    """Whether words that a person wrote are shapes of a family: `0:0` is, `10:30` and `10` are
+    not."""
     are_shapes = all(
         shape_of(word) == word or word.startswith("n/") or word.endswith("-address")
         for word in words

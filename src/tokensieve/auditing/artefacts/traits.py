@@ -51,7 +51,8 @@ class Traits:
 
     Attributes:
         apart: log-likelihood ratio of "the other words of a document do not tell whether it
-            contains the candidate" to "they tell as much as of an ordinary word, or more" (`apart_of`).
+            contains the candidate" to "they tell as much as of an ordinary word, or more"
+            (`apart_of`).
         inserted: about 1 if it stands between words that are neighbours elsewhere (`neighbours`).
         peers: logarithm of one plus the number of words that are as certain for the class.
         constancy: the share of its less constant neighbour.
