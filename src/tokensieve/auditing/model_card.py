@@ -215,7 +215,8 @@ def _calibration(confidence: Floats, is_right: NDArray[np.bool_], n_classes: int
 
 def _calibration_error(calibration: pl.DataFrame) -> float:
     gap = (calibration["confidence"] - calibration["accuracy"]).abs()
-    return float((gap * calibration["documents"]).sum()) / calibration["documents"].sum()
+    documents = calibration["documents"]
+    return float((gap * documents).sum()) / int(documents.sum())
 
 
 def learning_curve(

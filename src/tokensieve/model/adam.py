@@ -132,8 +132,9 @@ def train(
     pairs = schedule.pairs or None  # None rather than False: what is for pairs is not compiled
     done = 0
     for batches in _batches(rows, schedule, pause):
-        rates, roots = _step_sizes(np.arange(done, done + len(batches)), schedule)
-        _adam(*documents, batches, rates, roots, sink, pairs, table, *room)
+        sizes = _step_sizes(np.arange(done, done + len(batches)), schedule)
+        arguments = [*documents, batches, *sizes, sink, pairs, table, *room]
+        _adam(*arguments)
         done += len(batches)
         w = table[:, PER_NUMBER::PER_NUMBER].copy()
         yield TrainState(done, table[:, VALUE].copy(), w)

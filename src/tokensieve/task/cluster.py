@@ -329,7 +329,7 @@ def learn_on(
 def _documents_with_feature(side: StoredSide) -> Ints:
     """Documents with each feature of formatting."""
     bits = np.unpackbits(side.documents.value.bits, axis=1)
-    return bits.sum(axis=0, dtype=np.int64)
+    return np.asarray(bits.sum(axis=0, dtype=np.int64))
 
 
 def _token_sums(part: CountedCorpus) -> Sums:
