@@ -85,9 +85,14 @@ def candidates_among(
     """
     return [
         _candidate(
-            splits, place, (str(counts.tokens[place]),), first + place, held, counts.n_documents
+            splits,
+            place,
+            (str(counts.tokens[place]),),
+            first + place,
+            documents,
+            counts.n_documents,
         )
-        for place, held in zip(chosen.tolist(), counts.holders(chosen), strict=True)
+        for place, documents in zip(chosen.tolist(), counts.holders(chosen), strict=True)
     ]
 
 
@@ -110,11 +115,11 @@ def candidate_phrases(use: WordUse, units: Ints | None = None) -> list[Candidate
     is_eligible[:n_single] &= [is_family((word,)) for word in vocabulary.words]
     chosen = within_budget(splits, is_eligible, runs)
     explained = explained_runs(splits, chosen[chosen >= n_single], runs, vocabulary)
-    kept = np.setdiff1d(chosen, explained)
+    unexplained = np.setdiff1d(chosen, explained)
     return [
         replace(candidate, type=-1, words=words_of_run(candidate.token, place >= n_single))
         for place, candidate in zip(
-            kept.tolist(), candidates_among(splits, kept, runs), strict=True
+            unexplained.tolist(), candidates_among(splits, unexplained, runs), strict=True
         )
     ]
 
@@ -139,8 +144,8 @@ def explained_runs(splits: Splits, places: Ints, runs: Counts, vocabulary: Vocab
 
 def eligible(splits: Splits, counts: Counts, units: Ints | None) -> Bools:
     """Which words are frequent enough and predict their group beyond chance."""
-    least = np.maximum(MIN_DOCUMENTS, MIN_COVERAGE * splits.group_sizes)
-    is_frequent = (splits.n_inside >= least) & (
+    fewest_documents = np.maximum(MIN_DOCUMENTS, MIN_COVERAGE * splits.group_sizes)
+    is_frequent = (splits.n_inside >= fewest_documents) & (
         splits.n_documents <= MAX_FREQUENCY * counts.n_documents
     )
     p_value = splits.p_value

@@ -102,7 +102,7 @@ def context_areas(
         own_types = [types_of(use, candidates[i]) for i in places]
         if left_out is not None:
             own_types = [
-                np.append(own, left_out[i]) for own, i in zip(own_types, places, strict=True)
+                np.append(types, left_out[i]) for types, i in zip(own_types, places, strict=True)
             ]
         for i, area in zip(places, texts.areas(documents, own_types), strict=True):
             areas[i] = area
@@ -201,13 +201,15 @@ class ClassTexts:
 
     def areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
         """The context AUC of words, given the documents and the types of each."""
-        found: list[Area] = []
+        areas: list[Area] = []
         for i in range(0, len(documents), WORDS_AT_ONCE):
-            found += self._areas(documents[i : i + WORDS_AT_ONCE], own_types[i : i + WORDS_AT_ONCE])
-        return found
+            areas += self._areas(documents[i : i + WORDS_AT_ONCE], own_types[i : i + WORDS_AT_ONCE])
+        return areas
 
     def _areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
-        contains = np.column_stack([np.isin(self.documents, held) for held in documents])
+        contains = np.column_stack(
+            [np.isin(self.documents, containing) for containing in documents]
+        )
         is_left_out = self._coming_with(contains)
         for column, types in enumerate(own_types):
             is_left_out[types, column] = True
@@ -234,18 +236,20 @@ class ClassTexts:
         # a document is left out of its own side: its product with itself is 1
         n_with = contains.sum(axis=0)
         n_without = len(contains) - n_with
-        own = (scale > 0).astype(float)
-        mean_with = (near_with - own * contains) / np.maximum(n_with - contains, 1)
-        mean_without = (near_without - own * ~contains) / np.maximum(n_without - ~contains, 1)
+        self_product = (scale > 0).astype(float)
+        mean_with = (near_with - self_product * contains) / np.maximum(n_with - contains, 1)
+        mean_without = (near_without - self_product * ~contains) / np.maximum(
+            n_without - ~contains, 1
+        )
         return np.asarray(mean_with - mean_without)
 
     def _coming_with(self, contains: Bools) -> Bools:
         """Which words come with each candidate nearly always, or have much the same documents."""
-        both = np.asarray(self.presence.T @ contains.astype(float))
+        n_both = np.asarray(self.presence.T @ contains.astype(float))
         n_with = contains.sum(axis=0)
         n_documents = np.asarray(self.presence.sum(axis=0)).ravel()[:, None]
-        either = n_with + n_documents - both
-        return np.asarray((both >= COMES_WITH * n_with) | (both >= SAME_DOCUMENTS * either))
+        either = n_with + n_documents - n_both
+        return np.asarray((n_both >= COMES_WITH * n_with) | (n_both >= SAME_DOCUMENTS * either))
 
 
 def area_of_ranks(ranks: Floats, contains: Bools) -> Area:

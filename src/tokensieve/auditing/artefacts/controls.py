@@ -123,7 +123,9 @@ def limits_of_class(
     documents = use.documents_of_class(label)
     texts = ClassTexts.of(use, label)
     gaps = gaps_of_class(use, label)
-    pool = [one.candidate for one in found.scored if label in one.candidate.classes]
+    pool = [
+        candidate.candidate for candidate in found.scored if label in candidate.candidate.classes
+    ]
     limits = []
     for rate in RATES:
         n_documents = round(rate * len(documents))
@@ -145,8 +147,8 @@ def is_candidate(use: WordUse, label: int, n_documents: int) -> bool:
     n_choices = counts.n_classes * (counts.n_classes - 1)
     n_tests = int((counts.present.sum(axis=1) >= MIN_DOCUMENTS).sum())
     is_significant = share**n_documents * n_choices * n_tests < LEVEL  # Bonferroni, for one word
-    least = max(MIN_DOCUMENTS, MIN_COVERAGE * counts.class_sizes[label])
-    return bool(n_documents >= least and is_significant)
+    fewest_documents = max(MIN_DOCUMENTS, MIN_COVERAGE * counts.class_sizes[label])
+    return bool(n_documents >= fewest_documents and is_significant)
 
 
 def inserted_word(use: WordUse, label: int, documents: Ints) -> Candidate:
@@ -178,13 +180,13 @@ def n_accused(
 ) -> int:
     """How many of some inserted words the score accuses."""
     certainty = words[0].certainty
-    is_single = [len(one.words) == 1 for one in pool]
+    is_single = [len(rival.words) == 1 for rival in pool]
     peers = [
-        one
-        for one, is_word in zip(pool, is_single, strict=True)
-        if is_word and one.certainty >= certainty - NEARLY_AS_CERTAIN
+        rival
+        for rival, is_word in zip(pool, is_single, strict=True)
+        if is_word and rival.certainty >= certainty - NEARLY_AS_CERTAIN
     ]
-    left_out = np.array([one.type for one in peers if one.type >= 0], dtype=np.int64)
+    left_out = np.array([rival.type for rival in peers if rival.type >= 0], dtype=np.int64)
     areas = texts.areas([word.documents for word in words], [left_out] * len(words))
     rates = found.usual.pairs[words[0].classes[0]]
     traits = []
@@ -242,4 +244,4 @@ def false_alarms(found: ArtefactSearch, rng: np.random.Generator) -> int:
     if not candidates:
         return 0
     observed = observe(mixed, Usual.of(mixed), found.texts, candidates)
-    return sum(one.probability >= ACCUSED for one in scored(observed))
+    return sum(candidate.probability >= ACCUSED for candidate in scored(observed))

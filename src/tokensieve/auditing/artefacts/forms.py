@@ -58,12 +58,12 @@ def suspicious_forms(counts: Counts, first: int, units: Ints | None = None) -> l
         return []
     splits = best_splits(forms.present, forms.class_sizes)
     chosen = within_budget(splits, eligible(splits, forms, units), forms)
-    found = []
+    forms_found = []
     for candidate in candidates_among(splits, chosen, forms, first):
-        least = NEARLY_DECIDING if is_chosen(candidate.token) else LEANING
-        if candidate.certainty > least:
-            found.append(Form(candidate, probability_of(candidate, counts.n_documents)))
-    return found
+        least_certainty = NEARLY_DECIDING if is_chosen(candidate.token) else LEANING
+        if candidate.certainty > least_certainty:
+            forms_found.append(Form(candidate, probability_of(candidate, counts.n_documents)))
+    return forms_found
 
 
 def probability_of(candidate: Candidate, n_documents: int) -> float:

@@ -194,9 +194,11 @@ def is_edge(order: WordOrder, places: Ints) -> bool:
 def constant_word(order: WordOrder, places: Ints) -> str:
     """The word at nearly all of these places; empty if there is none, or if they are edges."""
     words, n = np.unique(order.ids[places], return_counts=True)
-    most = int(np.argmax(n))
-    is_constant = n[most] >= CONSTANT * len(places) and words[most] < len(order.words)
-    return order.words[words[most]] if is_constant else ""
+    most_frequent = int(np.argmax(n))
+    is_constant = n[most_frequent] >= CONSTANT * len(places) and words[most_frequent] < len(
+        order.words
+    )
+    return order.words[words[most_frequent]] if is_constant else ""
 
 
 def most_frequent_share(words: Ints) -> float:
@@ -220,9 +222,9 @@ def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
     is_same_place = np.ones(len(order.ids), dtype=bool)
     is_same_place[[0, -1]] = False
     for step in (-1, 1):
-        beside, n = np.unique(order.ids[begins + step], return_counts=True)
+        neighbours, n = np.unique(order.ids[begins + step], return_counts=True)
         if n.max() >= CONSTANT * len(begins):
-            is_same_place &= np.roll(order.ids, -step) == beside[np.argmax(n)]
+            is_same_place &= np.roll(order.ids, -step) == neighbours[np.argmax(n)]
     fillers = np.unique(order.spelled[is_same_place])
     words = [order.spellings[filler] for filler in fillers[fillers >= 0].tolist()]
     return [word for word in words if word not in candidate.words]

@@ -26,8 +26,8 @@ def peers_of(
     if not candidates:
         return []
     is_word = np.array([len(candidate.words) == 1 for candidate in pool])
-    least = certainties_of(candidates)[:, None] - NEARLY_AS_CERTAIN
-    may_be_peer = is_word & (certainties_of(pool) >= least)
+    least_certainty = certainties_of(candidates)[:, None] - NEARLY_AS_CERTAIN
+    may_be_peer = is_word & (certainties_of(pool) >= least_certainty)
     may_be_peer &= ~has_same_documents(candidates, pool, n_documents)
     return [
         np.array(
@@ -53,10 +53,10 @@ def has_same_documents(
     candidates: Sequence[Candidate], pool: Sequence[Candidate], n_documents: int
 ) -> Bools:
     """Whether two are in much the same documents, shape (candidates, pool)."""
-    both = (incidence(candidates, n_documents).T @ incidence(pool, n_documents)).toarray()
+    n_both = (incidence(candidates, n_documents).T @ incidence(pool, n_documents)).toarray()
     sizes = np.array([len(candidate.documents) for candidate in candidates])[:, None]
     pool_sizes = np.array([len(candidate.documents) for candidate in pool])
-    return np.asarray(both >= SAME_DOCUMENTS * (sizes + pool_sizes - both))
+    return np.asarray(n_both >= SAME_DOCUMENTS * (sizes + pool_sizes - n_both))
 
 
 def incidence(candidates: Sequence[Candidate], n_documents: int) -> sp.csc_array:

@@ -113,10 +113,10 @@ class Scored:
 def scored(observed: Sequence[Observed]) -> list[Scored]:
     """The candidates with their scores, in the same order."""
     model = fitted_model()
-    traits = [one.traits for one in observed]
+    traits = [observation.traits for observation in observed]
     probabilities = model.probabilities(traits).tolist()
     terms = model.terms(traits).tolist()
     return [
-        Scored(one, probability, dict(zip(TRAITS, row, strict=True)))
-        for one, probability, row in zip(observed, probabilities, terms, strict=True)
+        Scored(observation, probability, dict(zip(TRAITS, row, strict=True)))
+        for observation, probability, row in zip(observed, probabilities, terms, strict=True)
     ]

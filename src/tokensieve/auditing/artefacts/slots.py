@@ -75,8 +75,8 @@ def whole_phrases(
             block = np.arange(first, min(first + TEXTS_AT_ONCE, len(texts)))
             fillers.update(map(slot.filler, edge_words(texts, block, tokenizer, is_start)))
         del fillers[""]
-        most = MAX_VARIANTS_OF_ONE if len(slot.fixed) == 1 else MAX_VARIANTS
-        if len(fillers) <= most:
+        max_fillers = MAX_VARIANTS_OF_ONE if len(slot.fixed) == 1 else MAX_VARIANTS
+        if len(fillers) <= max_fillers:
             own_first = sorted(fillers, key=lambda filler: filler != word)
             return [slot.phrase(filler) for filler in own_first]
     return []
@@ -86,15 +86,15 @@ def edge_words(
     texts: pl.Series | StoredTexts, documents: Ints, tokenizer: Tokenizer, is_start: bool
 ) -> list[list[str]]:
     """The first words of some texts, or the last ones, from the edge inwards."""
-    some = texts.gather(documents)
+    chosen_texts = texts.gather(documents)
     if is_start:
         return [
             [name for _, _, name in tokenizer.spans(text)][:EDGE_WORDS]
-            for text in some.str.head(EDGE_CHARACTERS)
+            for text in chosen_texts.str.head(EDGE_CHARACTERS)
         ]
     return [
         [name for _, _, name in tokenizer.spans(text)][::-1][:EDGE_WORDS]
-        for text in some.str.tail(EDGE_CHARACTERS)
+        for text in chosen_texts.str.tail(EDGE_CHARACTERS)
     ]
 
 
@@ -112,10 +112,10 @@ def slot_of(word: str, texts: Sequence[Sequence[str]], is_start: bool) -> Slot |
     fixed: dict[int, str] = {}
     for inwards in (range(place - 1, -1, -1), range(place + 1, EDGE_WORDS)):
         for neighbour in inwards:
-            there = Counter(names[neighbour] for names in texts if len(names) > neighbour)
-            if not there:
+            words_there = Counter(names[neighbour] for names in texts if len(names) > neighbour)
+            if not words_there:
                 break
-            name, n_texts = there.most_common(1)[0]
+            name, n_texts = words_there.most_common(1)[0]
             if n_texts < SAME_NEIGHBOUR * len(texts):
                 break
             fixed[neighbour] = name

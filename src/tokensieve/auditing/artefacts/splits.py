@@ -59,16 +59,18 @@ def best_splits(present: Ints, class_sizes: Ints) -> Splits:
 
 def _splits(present: Ints, class_sizes: Ints) -> Splits:
     order = np.argsort(-(present / np.maximum(class_sizes, 1)), axis=1, kind="stable")
-    most = max(1, len(class_sizes) // 2)
-    inside = np.cumsum(np.take_along_axis(present, order, axis=1), axis=1)[:, :most]
-    group_sizes = np.cumsum(class_sizes[order], axis=1)[:, :most]
+    max_classes = max(1, len(class_sizes) // 2)
+    n_inside_first = np.cumsum(np.take_along_axis(present, order, axis=1), axis=1)[:, :max_classes]
+    group_sizes = np.cumsum(class_sizes[order], axis=1)[:, :max_classes]
     n_documents = present.sum(axis=1)
-    g_squared = likelihood_ratio(inside, n_documents[:, None], group_sizes, class_sizes.sum())
-    log_choices = log_number_of_groups(np.arange(1, most + 1), len(class_sizes))
+    g_squared = likelihood_ratio(
+        n_inside_first, n_documents[:, None], group_sizes, class_sizes.sum()
+    )
+    log_choices = log_number_of_groups(np.arange(1, max_classes + 1), len(class_sizes))
     best = np.argmax(g_squared - 2 * log_choices, axis=1)
 
     at = np.arange(len(present))
-    n_inside = inside[at, best]
+    n_inside = n_inside_first[at, best]
     share = group_sizes[at, best] / class_sizes.sum()
     tail = betainc(np.maximum(n_inside, 1), n_documents - n_inside + 1, share)
     return Splits(

@@ -105,13 +105,13 @@ def with_members(suspect: Suspect, counts: Counts) -> list[Suspect]:
     types = types[most_frequent]
     splits = best_splits(counts.present[types], counts.class_sizes)
     members = []
-    for i, held in enumerate(counts.holders(types)):
+    for i, member_documents in enumerate(counts.holders(types)):
         members.append(
             Suspect(
                 token=str(counts.tokens[types[i]]),
                 type=int(types[i]),
                 classes=tuple(np.flatnonzero(splits.is_inside[i]).tolist()),
-                documents=held,
+                documents=member_documents,
                 certainty=suspect.certainty,
                 probability=suspect.probability,
                 reasons=suspect.reasons,
@@ -127,13 +127,13 @@ def grouped(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
     groups: list[list[Suspect]] = []
     for suspect in sorted(suspects, key=lambda one: -one.certainty * len(one.documents)):
         joined = [suspect]
-        others = []
+        apart = []
         for group in groups:
-            if any(belong_together(suspect, other) for other in group):
+            if any(belong_together(suspect, member) for member in group):
                 joined = [*group, *joined]
             else:
-                others.append(group)
-        groups = [*others, joined]
+                apart.append(group)
+        groups = [*apart, joined]
     return groups
 
 
@@ -147,13 +147,13 @@ def belong_together(a: Suspect, b: Suspect) -> bool:
             return True
         if a.slot == b.slot and any(a.slot) and a.classes == b.classes:
             return True
-    both = len(np.intersect1d(a.documents, b.documents, assume_unique=True))
-    if both >= SAME_DOCUMENTS * (len(a.documents) + len(b.documents) - both):
+    n_both = len(np.intersect1d(a.documents, b.documents, assume_unique=True))
+    if n_both >= SAME_DOCUMENTS * (len(a.documents) + len(b.documents) - n_both):
         return True
-    is_contained = both >= NEARLY_ALL * min(len(a.documents), len(b.documents))
+    is_contained = n_both >= NEARLY_ALL * min(len(a.documents), len(b.documents))
     return is_contained and a.classes == b.classes and not (a.is_form and b.is_form)
 
 
 def without_length(group: Sequence[Suspect]) -> list[Suspect]:
     """A finding without length, which any mark changes; length stands alone only."""
-    return [one for one in group if LENGTH not in one.token] or list(group)
+    return [suspect for suspect in group if LENGTH not in suspect.token] or list(group)

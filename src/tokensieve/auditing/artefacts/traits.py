@@ -232,11 +232,11 @@ def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], docume
     """The fraction of some of its texts where a word or phrase is part of a code, an address or
     markup.
     """
-    held = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
+    sample = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
     written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in words)
     pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
-    some = pl.Series(texts.gather(held), dtype=pl.String)
-    return float(some.str.contains(pattern).to_numpy().mean())
+    sample_texts = pl.Series(texts.gather(sample), dtype=pl.String)
+    return float(sample_texts.str.contains(pattern).to_numpy().mean())
 
 
 def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:
@@ -287,8 +287,8 @@ class Relatives:
         related_types: set[int] = set()
         for word in candidate.words:
             for word_type in self.by_beginning.get(word[:STEM_LETTERS], ()):
-                other = str(counts.tokens[word_type])
-                if other not in candidate.words and has_same_stem(word, other):
+                relative = str(counts.tokens[word_type])
+                if relative not in candidate.words and has_same_stem(word, relative):
                     related_types.add(word_type)
         documents = counts.present[sorted(related_types)]
         n_documents = documents.sum(axis=1)
@@ -304,5 +304,5 @@ def has_same_stem(word: str, other: str) -> bool:
 
 def as_matrix(traits: Sequence[Traits]) -> Floats:
     """Traits as numbers, shape (candidates, traits)."""
-    rows = [[getattr(one, name) for name in TRAITS] for one in traits]
+    rows = [[getattr(candidate_traits, name) for name in TRAITS] for candidate_traits in traits]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(TRAITS))

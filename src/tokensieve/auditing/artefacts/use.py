@@ -47,8 +47,8 @@ class WordUse:
     def presence(self) -> sp.csr_array:
         """1 where a document contains a word, shape (n, |S|)."""
         matrix = self.counts.matrix
-        ones = np.ones(matrix.nnz)
-        return sp.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+        presence = np.ones(matrix.nnz)
+        return sp.csr_array((presence, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     @cached_property
     def type_of(self) -> dict[str, int]:
@@ -132,9 +132,9 @@ class WordOrder:
     def n_occurrences(self, left: Ints, right: Ints) -> Ints:
         """How often the words of each pair are neighbours."""
         pairs, n_pairs = self.pair_counts
-        wanted = self.pairs_of(left, right)
-        places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-        return np.where(pairs[places] == wanted, n_pairs[places], 0)
+        pair_numbers = self.pairs_of(left, right)
+        places = np.minimum(np.searchsorted(pairs, pair_numbers), len(pairs) - 1)
+        return np.where(pairs[places] == pair_numbers, n_pairs[places], 0)
 
     @cached_property
     def _by_word(self) -> _Places:
