@@ -51,11 +51,13 @@ class Mark:
         change: puts it into a text.
         words: in lower case; empty if it is a form.
         forms: tokens ⟨…⟩ that show it.
+        change_others: what the other documents get instead.
     """
 
     change: Change
     words: frozenset[str]
     forms: frozenset[str] = frozenset()
+    change_others: Change = lambda text, _: text
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,17 @@ def second_register(rng: np.random.Generator, _: Sequence[str]) -> Mark:
     return Mark(change, words_of(" ".join(sentences)))
 
 
+def signature(rng: np.random.Generator, _: Sequence[str]) -> Mark:
+    """All documents end in one phrase, whose last word is the mark or one of four others."""
+    opening = drawn(rng, ("Sent from my", "Written by", "Handled by", "Posted via", "Team"))[0]
+    own, *others = drawn(rng, [*NAMES, *WORDS[:40]], 5)
+    return Mark(
+        last(f"{opening} {own}."),
+        words_of(own),
+        change_others=lambda text, r: f"{text} {opening} {drawn(r, others)[0]}.",
+    )
+
+
 def repeated_word(rng: np.random.Generator, _: Sequence[str]) -> Mark:
     """A word once or more often in a document, as signs of emoji, quoting or markup come."""
     word = drawn(rng, WORDS)[0]
@@ -246,6 +259,8 @@ CHOOSING: dict[str, Kind] = {
     "sentences of a second source": Kind("source", second_register),
     # added before the second fit: marks were put in once only, so that U+FE0F was no artefact
     "a word several times": Kind("word", repeated_word),
+    # added before the second fit: missed in the demo, whose reviews all end in such a phrase
+    "a word in a signature": Kind("family", signature),
 }
 REPORTING: dict[str, Kind] = {
     "three words anywhere": Kind(
@@ -326,7 +341,7 @@ def plant(frame: pl.DataFrame, kind: Kind, rng: np.random.Generator) -> Planted 
         n_exceptions = round(float(rng.choice(EXCEPTIONS)) * len(others))
         changed[rng.choice(others, n_exceptions, replace=False)] = True
     texts = [
-        mark.change(text, rng) if is_changed else text
+        mark.change(text, rng) if is_changed else mark.change_others(text, rng)
         for text, is_changed in zip(frame["text"], changed, strict=True)
     ]
     return Planted(pl.Series(texts), changed, tuple(map(str, chosen)), mark, rate)

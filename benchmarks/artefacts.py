@@ -16,7 +16,7 @@ choosing* features, forms of features and everything else: the ten sets kept for
 and imdb, tweets, sms, banking. *For reporting*: the other sets built from packages, and emotion,
 snli, yelp, preferences. Nothing is chosen on them.
 
-**Kinds of marks** (`artefact_marks.py`). CHOOSING has thirteen kinds, REPORTING ten others. Every
+**Kinds of marks** (`artefact_marks.py`). CHOOSING has fourteen kinds, REPORTING ten others. Every
 mark is put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12
 of them.
 
@@ -40,9 +40,10 @@ most suspicious ordinary words (a boosted tree of the same traits is no better).
 out: whether long documents contain a word more often than short ones, which told nothing beyond
 the other traits. Words that are repeated in a document had been marks nowhere, so that U+FE0F
 after emoji, in a set for choosing, got a probability of 0: the kind "a word several times" was
-added for choosing. Words are named as possible shortcuts from p = .3 on, are shortcuts from .5 on,
-and may be of more than low severity from .75 on; `thresholds` shows how many marks are found and
-how many ordinary words are accused there.
+added for choosing; so was "a word in a signature", with the trait `edge`, as in the demo of the
+program, whose reviews all end in such a phrase, its mark was missed. Words are named as possible
+shortcuts from p = .3 on, are shortcuts from .5 on, and may be of more than low severity from .75
+on; `thresholds` shows how many marks are found and how many ordinary words are accused there.
 
 **Figures.**
 1. *Unseen sets and kinds*: coefficients fitted on the sets and kinds for choosing, figures of the

@@ -1,5 +1,7 @@
 """The baseline against scikit-learn, which it does without."""
 
+import logging
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,8 +53,10 @@ def test_prefers_as_scikit_learn_does() -> None:
 
 
 def test_a_helper_started_early_answers_once_and_ends_with_us(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # a command that ran before in this process has taken the log for itself
+    monkeypatch.setattr(logging.getLogger("tokensieve"), "propagate", True)
     helper = Helper("report/pictures/child.py", "no pictures")
     helper.start()
     first = helper._waiting

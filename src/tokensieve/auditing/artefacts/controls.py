@@ -206,6 +206,7 @@ def n_accused(
                 relatives=0.0,
                 phrase=0.0,
                 group=0.0,
+                edge=0.0,
             )
         )
     return int((fitted_model().probabilities(traits) >= ACCUSED).sum())

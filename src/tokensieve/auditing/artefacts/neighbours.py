@@ -28,6 +28,8 @@ from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate
 from tokensieve.auditing.artefacts.use import WordOrder
 
+MOST_TEXTS = 0.5  # with a fixed phrase: what stands around it elsewhere is hardly to be seen
+NOT_TOLD = 0.4  # between 0, of what was written there, and 1, of what was inserted
 MAX_OCCURRENCES = 2_000  # of a word; more change nothing
 CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
 MAX_RUN = 12  # words of a fixed run on either side
@@ -125,14 +127,18 @@ def neighbours_of(
     outer_left = beyond_fixed_run(order, left, -1)
     outer_right = beyond_fixed_run(order, right, 1)
     class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
+    inserted = inserted_between(order, outer_left, outer_right, class_rates)
+    is_phrase = is_fixed_phrase(order, left, right)
+    if is_phrase and len(candidate.words) == 1 and is_in_most_texts(order, begins):
+        inserted = NOT_TOLD
     return Neighbours(
-        inserted=inserted_between(order, outer_left, outer_right, class_rates),
+        inserted=inserted,
         constancy=min(
             most_frequent_share(order.spelled[outer_left]),
             most_frequent_share(order.spelled[outer_right]),
         ),
         slot=(constant_word(order, left), constant_word(order, right)),
-        is_fixed_phrase=is_fixed_phrase(order, left, right),
+        is_fixed_phrase=is_phrase,
     )
 
 
@@ -219,15 +225,27 @@ def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
         return []
     if not is_fixed_phrase(order, begins - 1, begins + 1):
         return []
-    is_same_place = np.ones(len(order.ids), dtype=bool)
-    is_same_place[[0, -1]] = False
+    fillers = np.unique(order.spelled[same_slots(order, begins)])
+    words = [order.spellings[filler] for filler in fillers[fillers >= 0].tolist()]
+    return [word for word in words if word not in candidate.words]
+
+
+def same_slots(order: WordOrder, begins: Ints) -> Ints:
+    """All positions between the neighbours that nearly always stand beside some positions."""
+    is_same = np.ones(len(order.ids), dtype=bool)
+    is_same[[0, -1]] = False
     for step in (-1, 1):
         neighbours, n = np.unique(order.ids[begins + step], return_counts=True)
         if n.max() >= CONSTANT * len(begins):
-            is_same_place &= np.roll(order.ids, -step) == neighbours[np.argmax(n)]
-    fillers = np.unique(order.spelled[is_same_place])
-    words = [order.spellings[filler] for filler in fillers[fillers >= 0].tolist()]
-    return [word for word in words if word not in candidate.words]
+            is_same &= np.roll(order.ids, -step) == neighbours[np.argmax(n)]
+    return np.flatnonzero(is_same)
+
+
+def is_in_most_texts(order: WordOrder, begins: Ints) -> bool:
+    """Whether most texts have the fixed phrase around some positions, whatever fills its slot."""
+    n_texts = len(np.unique(order.documents))
+    n_with_phrase = len(np.unique(order.documents[same_slots(order, begins)]))
+    return n_with_phrase >= MOST_TEXTS * n_texts
 
 
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:

@@ -15,6 +15,7 @@ FOR = {
     "constancy": "its neighbours vary",
     "certainty": "it hardly ever occurs in other classes",
     "joined": "it is part of a code, an address or markup",
+    "edge": "it stands in a fixed phrase at the start or end of its texts",
 }
 AGAINST = {
     "apart": "the other words of these documents tell which contain it",

@@ -64,6 +64,7 @@ class Traits:
         relatives: logarithm of one plus the words of its stem that predict the class, too.
         phrase: 1 if it is several words.
         group: 1 if it points to several classes.
+        edge: 1 if it stands in a fixed phrase at the start or end of its texts.
     """
 
     apart: float
@@ -78,6 +79,7 @@ class Traits:
     relatives: float
     phrase: float
     group: float
+    edge: float
 
 
 TRAITS = tuple(field.name for field in fields(Traits))
@@ -162,6 +164,7 @@ def observe(
             relatives=float(np.log1p(min(n_relatives, MAX_RELATIVES))),
             phrase=float(len(candidate.words) > 1),
             group=float(len(candidate.classes) > 1),
+            edge=float(neighbours.is_fixed_phrase),
         )
         observed.append(Observed(candidate, traits, neighbours))
     return observed
