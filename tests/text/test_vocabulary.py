@@ -173,7 +173,7 @@ def test_options_keep_case_and_line_breaks() -> None:
         "x",
     ]
     assert words_of("a-b c", WordTokenizer(pattern=r"[a-z-]+")) == ["a-b", "c"]
-    settings = WordTokenizer(False, False, r"\S+", "strip", ("a", "b"))
+    settings = WordTokenizer(False, False, r"\S+", "strip", ("a", "b"), lexicon=())
     assert tokenizer_from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 

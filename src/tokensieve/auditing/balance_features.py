@@ -16,11 +16,11 @@ import polars as pl
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.text.tokenizers import Tokenizer, with_named_words
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
 if TYPE_CHECKING:
     from tokensieve.read.corpus import Corpus
-    from tokensieve.text.tokenizers import Tokenizer
 
 LENGTH_FORM = "⟨length "
 LONGER_BINS = 3  # of pairs by how much their lengths differ, so that length wins half in each
@@ -57,6 +57,7 @@ def row_features(
     Raises:
         InputError: a token occurs in no document.
     """
+    tokenizer = with_named_words(tokenizer, tokens)
     longest = max((token.count(" ") + 1 for token in tokens), default=1)
     counted = count_corpus(
         corpus, tokenizer=tokenizer, ngrams=longest, min_documents=1, formatting=True

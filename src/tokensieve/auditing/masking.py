@@ -19,7 +19,12 @@ from tokensieve.auditing.units import Cut, glued_numbers, widened, without_empty
 from tokensieve.errors import InputError
 from tokensieve.escape import for_display
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import (
+    FieldTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    with_named_words,
+)
 
 MAX_LOOKED_FOR = 3  # tokens that occur nowhere for which a similar one is looked for
 MIN_SIMILARITY = 0.75  # of two words (difflib): a letter lost, added or swapped in one of six
@@ -62,6 +67,7 @@ def mask_fields(
     Raises:
         InputError: there are several columns, and a token belongs to none of them.
     """
+    tokenizer = with_named_words(tokenizer, tokens)
     reasons = _reasons_not_to_mask(tokens, tokenizer)
     warnings = [f"cannot mask {token}: {reason}" for token, reason in reasons.items()]
     words = [token for token in tokens if token not in reasons]
@@ -212,6 +218,7 @@ def mask_texts(
     """
     if not tokens:
         raise InputError("no tokens to mask")
+    tokenizer = with_named_words(tokenizer, tokens)
     if isinstance(tokenizer, WordTokenizer):
         for gram in tokens:
             if not _is_family(gram):

@@ -207,13 +207,26 @@ def _split_options(audit: AuditData, copies: _CopyNames, is_masked: bool) -> lis
 
 
 def _token_options(audit: AuditData, tokens: Sequence[str]) -> list[str]:
-    """Names the tokens one by one; many of them by the folder of the audit, if it has the same."""
+    """Names the tokens one by one, or by the folder of the audit, if it has the same.
+
+    The folder is better for many tokens, and for words of a lexicon: it also has the other words,
+    in which the same characters are to stay.
+    """
     holds_shortcuts = audit.invocation is not None and audit.over_budget.is_empty()
-    if len(tokens) > MAX_NAMED_TOKENS and holds_shortcuts:
+    is_better = len(tokens) > MAX_NAMED_TOKENS or _has_lexicon(audit)
+    if is_better and holds_shortcuts:
         assert audit.invocation is not None
         if set(tokens) == set(shortcut_tokens(audit.shortcuts)):
             return ["--audit", audit.invocation.out]
     return [word for token in tokens for word in ("--token", token)]
+
+
+def _has_lexicon(audit: AuditData) -> bool:
+    """Whether the tokens are words of scripts without spaces that the training texts decide."""
+    vocabulary = audit.learned.model.vocabulary
+    assert vocabulary is not None, "a model of an audit has its vocabulary"
+    settings = vocabulary.tokenizer.to_dict()
+    return "lexicon" in settings.get("base", settings)
 
 
 def _sources(audit: AuditData) -> list[str]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formatting import is_formatting
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import Tokenizer, with_named_words
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) ->
     """
     counterparts = {swap.first: swap.second for swap in swaps}
     counterparts |= {swap.second: swap.first for swap in swaps}
+    tokenizer = with_named_words(tokenizer, counterparts)
     spellings = _common_spellings(texts, list(counterparts), tokenizer)
     for token in counterparts:
         if token not in spellings:

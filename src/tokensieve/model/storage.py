@@ -20,7 +20,15 @@ from tokensieve.files import check_sums, parsed, read_regular
 from tokensieve.model.attention import Model
 from tokensieve.model.stored_content import FORMAT, check_content
 from tokensieve.text.formatting import describe_features
-from tokensieve.text.patterns import APOSTROPHE, LINE_BREAK, MARKUP, SKIPPED
+from tokensieve.text.patterns import (
+    APOSTROPHE,
+    CLUSTER,
+    LINE_BREAK,
+    MARKUP,
+    SKIPPED,
+    UNSPACED_LETTER,
+    WORD_OR_RUN,
+)
 from tokensieve.text.vocabulary import Vocabulary
 
 NUMBERS = "model.safetensors"
@@ -53,6 +61,12 @@ RULE = (
     "strip trailing white space, keep the last 8); or if the number of runs of "
     "non-white-space characters is at least words[0] and below words[1]. For a text without "
     "known tokens the logit is prior."
+)
+LEXICON_RULE = (
+    " Scripts without spaces: instead of tokenizer.pattern take all matches of "
+    f"{WORD_OR_RUN}. Those that begin with {UNSPACED_LETTER} are divided: "
+    f"into matches of {CLUSTER}, then from left to right into the longest sequence of these "
+    "that is in tokenizer.lexicon, or else one of them."
 )
 PAIR_RULE = (
     " This is a preference model: it prefers the first of two texts with probability "
@@ -114,7 +128,7 @@ def table(model: Model | HasModel) -> dict[str, Any]:
     model, vocabulary = _with_vocabulary(model)
     return {
         "format": FORMAT,
-        "rule": RULE + PAIR_RULE if model.pairs else RULE,
+        "rule": _rule(model, vocabulary),
         "classes": model.classes.tolist(),
         "tokenizer": vocabulary.tokenizer.to_dict(),
         "ngrams": 1 + len(vocabulary.grams),
@@ -125,6 +139,15 @@ def table(model: Model | HasModel) -> dict[str, Any]:
         "scores": model.scores.tolist(),
         "values": model.values.tolist(),
     }
+
+
+def _rule(model: Model, vocabulary: Vocabulary) -> str:
+    """How any program runs this model."""
+    tokenizer = vocabulary.tokenizer.to_dict()
+    rule = RULE
+    if "lexicon" in tokenizer.get("base", tokenizer):
+        rule += LEXICON_RULE
+    return rule + PAIR_RULE if model.pairs else rule
 
 
 class _ModelContent(NamedTuple):

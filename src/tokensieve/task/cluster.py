@@ -60,7 +60,7 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.reading_report import ReadingReport
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 from tokensieve.wording import plural
 
@@ -156,7 +156,7 @@ class Learned:
     ) -> None:
         settings.check_for_cluster()
         progress("reading", 0.0)
-        documents = read_partitions(client, source, settings, settings.make_tokenizer(), near)
+        documents = read_partitions(client, source, settings, _tokenizer(settings), near)
         self.sample = documents.sample
         self.classes = documents.classes
         self.sizes = documents.sizes
@@ -302,6 +302,23 @@ class Learned:
             total = parts.each(_local_sums, state, schedule, passes, draw, numbered=True).sum()
             state = parts.run(_averages, total)
             yield state
+
+
+def _tokenizer(how: TrainSettings) -> Tokenizer:
+    """The tokenizer of the settings; scripts without spaces are read character by character.
+
+    Raises:
+        InputError: words are to be found by a segmenter.
+    """
+    if how.words == "segmenter":
+        raise InputError(
+            "--words segmenter does not work on a cluster yet; leave out --cluster, "
+            "and use --stream if the data is larger than memory"
+        )
+    tokenizer = how.make_tokenizer()
+    if isinstance(tokenizer, WordTokenizer):
+        return replace(tokenizer, lexicon=())
+    return tokenizer
 
 
 def learn_on(

@@ -35,6 +35,11 @@ class TokenSettings:
     html: Literal["skip", "strip", "keep"] = option(
         "skip", "Skip tags and entities, strip them, or keep them."
     )
+    words: Literal["data", "segmenter", "characters"] = option(
+        "data",
+        "Chinese, Japanese, Thai, Khmer: learn words from the data, let ICU find them, or split "
+        "into characters.",
+    )
 
     def make_tokenizer(self) -> Tokenizer:
         """The tokenizer of these settings.
@@ -60,11 +65,12 @@ class TokenSettings:
             pattern=self.pattern or WORD,
             html=self.html,
             stop_words=stop_words,
+            words=self.words,
         )
 
     def _check_without_word_options(self) -> None:
         defaults = TokenSettings()
-        for name in ("keep_case", "pattern", "stop_words", "html"):
+        for name in ("keep_case", "pattern", "stop_words", "html", "words"):
             if getattr(self, name) != getattr(defaults, name):
                 flag = "--" + name.replace("_", "-")
                 raise InputError(
@@ -82,4 +88,5 @@ class TokenSettings:
             "pattern": self.pattern,
             "stop_words": None if self.stop_words is None else str(self.stop_words),
             "html": self.html,
+            "words": self.words,
         }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -20,10 +20,20 @@ from tokensieve.read.plain import PlainText
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.values import SURROGATE, text_series
 from tokensieve.text.matches import WORD_TWINS, PlacedText, Span, TokenSpan, find_matches
-from tokensieve.text.patterns import APOSTROPHE, DOTTED_I, LINE_BREAK, MARKUP, SKIPPED, WORD
+from tokensieve.text.patterns import (
+    APOSTROPHE,
+    DOTTED_I,
+    LINE_BREAK,
+    MARKUP,
+    SKIPPED,
+    WORD,
+    WORD_OR_RUN,
+)
 from tokensieve.text.pieces import PieceTokenizer
+from tokensieve.text.unspaced import Lexicon, is_unspaced_word
 
 Html = Literal["skip", "keep", "strip"]
+UnspacedWords = Literal["data", "segmenter", "characters"]
 E = TypeVar("E", pl.Series, pl.Expr)
 _ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 MAX_FIELDS = 1_000  # of a tokenizer that is read from a file
@@ -52,9 +62,13 @@ class WordTokenizer:
     Each of these is one token: numbers with `. , : /` between digits and with a currency or percent
     sign (`4/10`, `10:30`, `$20`, `50%`), versions (`v1.2`), abbreviations (`e.g.`), web and e-mail
     addresses, and `C++`. The exception: a full stop between letters ends a word, as reviews often
-    lack the space after it (`film.It`). In scripts that are written without spaces (Han, Hiragana,
-    Thai, Lao, Khmer, Myanmar) each character, with the marks on it, is a token of its own: n-grams
-    of two or three then take the place of words. Runs of Katakana are words.
+    lack the space after it (`film.It`).
+
+    Chinese, Japanese, Thai, Lao, Khmer and Burmese are written without spaces. Their words are
+    those of a lexicon, which training learns from its texts (`tokensieve.text.lexicon`): the
+    longest word that begins at a place is a token, and a character that begins none is a token of
+    its own. Without a lexicon, each character is one, with the marks on it. Runs of Katakana are
+    words.
 
     A space joins the words of an n-gram, so no token contains one. White space matched by a custom
     pattern is trimmed at both ends and becomes `_` inside (`[^,]+` reads `deep learning` as
@@ -71,6 +85,10 @@ class WordTokenizer:
             text.
         stop_words: tokens that are dropped before n-grams are formed; in lower case if `lowercase`
             is set.
+        words: where the words of scripts without spaces come from: "data" learns them from the
+            training texts, "segmenter" lets ICU divide these (package icu4py), and "characters"
+            splits into characters.
+        lexicon: these words; None until they are learned.
     """
 
     lowercase: bool = True
@@ -78,6 +96,8 @@ class WordTokenizer:
     pattern: str = field(default=WORD, repr=False)
     html: Html | bool = "skip"
     stop_words: tuple[str, ...] = ()
+    words: UnspacedWords = "data"
+    lexicon: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.html, bool):  # as in 0.2
@@ -95,10 +115,17 @@ class WordTokenizer:
             raise InputError(
                 f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character"
             )
+        if self.lexicon and self.pattern != WORD:
+            raise InputError("a lexicon cannot be combined with a pattern of your own (--pattern)")
+        self._lexicon.check()
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        return Lexicon(self.lexicon or ())
 
     @property
     def _matches_white_space(self) -> bool:
-        return self.pattern not in WORD_TWINS
+        return self.pattern not in WORD_TWINS and self.pattern != WORD_OR_RUN
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Each text's tokens in order; Polars' threads share the texts."""
@@ -111,7 +138,10 @@ class WordTokenizer:
             column = column.str.replace_all(LINE_BREAK, " ")
         if self.lowercase:
             column = column.str.to_lowercase().str.replace_all(DOTTED_I, "i", literal=True)
-        column = column.str.extract_all(self.pattern)
+        if self._lexicon.words:
+            column = self._lexicon.words_of_runs(column.str.extract_all(WORD_OR_RUN))
+        else:
+            column = column.str.extract_all(self.pattern)
         if self._matches_white_space:
             column = column.list.eval(_without_space(pl.element()))
             column = column.list.filter(pl.element() != "")
@@ -129,6 +159,8 @@ class WordTokenizer:
         if self.lowercase:
             placed = placed.lowercased()
         matches = find_matches(placed.text, self.pattern)
+        if self._lexicon.words:
+            matches = self._lexicon.joined(placed.text, matches)
         words = [placed.text[start:end] for start, end in matches]
         if self._matches_white_space:
             matches = _trimmed(matches, words)
@@ -159,8 +191,23 @@ class WordTokenizer:
         return placed
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings as JSON values."""
-        return {"kind": "words", **asdict(self), "stop_words": list(self.stop_words)}
+        """Settings as JSON values; what only matters to scripts without spaces is left out without
+        them."""
+        settings = {"kind": "words", **asdict(self), "stop_words": list(self.stop_words)}
+        settings["lexicon"] = list(self.lexicon or ())
+        for name, usual in (("words", "data"), ("lexicon", [])):
+            if settings[name] == usual:
+                del settings[name]
+        return settings
+
+    def with_words(self, words: Iterable[str]) -> WordTokenizer:
+        """The tokenizer that also reads these as words, if they are of scripts without spaces."""
+        if self.pattern != WORD:
+            return self
+        new = {word for word in words if not word.isascii() and is_unspaced_word(word)}
+        if not new:
+            return self
+        return replace(self, lexicon=tuple(sorted(new.union(self.lexicon or ()))))
 
 
 def read_stop_words(path: Path, lowercase: bool = True) -> tuple[str, ...]:
@@ -253,6 +300,19 @@ class FieldTokenizer:
                 tokens.append(TokenSpan(start + first, start + last, token))
         return tokens
 
+    def written_texts(self, texts: pl.Series) -> pl.Series:
+        """The texts of all documents' fields, each without its name, but not values of columns."""
+        of_columns = dict(self.columns)
+        parts = [
+            " ".join(
+                text[start:end]
+                for name, start, end in split_fields(self.fields, text)
+                if name not in of_columns
+            )
+            for text in texts
+        ]
+        return pl.Series(texts.name, parts, dtype=pl.String)
+
     def field_of(self, token: str) -> str:
         """The field of a token; "" if it belongs to none."""
         fields = [name for name, prefix in self.prefixes.items() if token.startswith(prefix)]
@@ -290,6 +350,22 @@ class FieldTokenizer:
         return settings
 
 
+def with_named_words(tokenizer: Tokenizer, tokens: Iterable[str]) -> Tokenizer:
+    """The tokenizer that also reads as words those that someone names.
+
+    Only phrases of scripts without spaces change anything: without a lexicon, the tokenizer would
+    never produce them. `tokens` are words, n-grams, or both behind the name of their field.
+    """
+    if isinstance(tokenizer, FieldTokenizer):
+        base = with_named_words(tokenizer.base, tokens)
+        assert isinstance(base, WordTokenizer | PieceTokenizer)
+        return replace(tokenizer, base=base)
+    if not isinstance(tokenizer, WordTokenizer):
+        return tokenizer
+    words = [word.rpartition(":")[2] for token in tokens for word in token.split(" ")]
+    return tokenizer.with_words(words)
+
+
 def tokenizer_of_fields(
     tokenizer: Tokenizer,
     fields: tuple[str, ...],
@@ -315,8 +391,8 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
     if kind != "words":
         raise ValueError(f"unknown tokenizer kind {kind!r:.40}")
     try:
-        # models of 0.1 have no "html" and keep it
-        return msgspec.convert({"html": False} | settings, WordTokenizer)
+        # models of 0.1 have no "html" and keep it; none without a lexicon learns one later
+        return msgspec.convert({"html": False, "lexicon": ()} | settings, WordTokenizer)
     except msgspec.ValidationError as problem:
         raise ValueError(f"invalid tokenizer settings: {problem}") from None
 

@@ -34,6 +34,7 @@ from tokensieve.text.counting import (
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import Bits, Formatting, is_formatting
 from tokensieve.text.frequencies import Frequencies
+from tokensieve.text.lexicon import with_lexicon
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer, tokenizer_of_fields
 
 DOCUMENTS_PER_CHUNK = 4096  # that are split together, while the ids of those before are looked up
@@ -502,7 +503,7 @@ def count_texts(
         matrix, unknown = vocabulary.count(stream, vocabulary.bits(texts))
         return CountedTexts(matrix, vocabulary, unknown, stream)
 
-    tokenizer = tokenizer or WordTokenizer()
+    tokenizer = with_lexicon(tokenizer or WordTokenizer(), texts)
     stream = tokenize(texts, tokenizer, progress)
     if stream.n_tokens == 0:
         raise InputError(

@@ -10,7 +10,15 @@ from tokensieve.arrays import Ints
 from tokensieve.report.blocks import InteractiveAudit
 from tokensieve.report.live.packing import Arrays, Json, packed
 from tokensieve.text.formatting import describe_features
-from tokensieve.text.patterns import APOSTROPHE, SKIPPED, WORD
+from tokensieve.text.patterns import (
+    APOSTROPHE,
+    FINAL_CONSONANT,
+    LEADING_VOWELS,
+    SKIPPED,
+    STACKERS,
+    TRAILING_VOWELS,
+    WORD,
+)
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary
 
@@ -33,7 +41,20 @@ def tokenizer_for_page(vocabulary: Vocabulary) -> Json | None:
         or not needed.items() <= tokenizer.to_dict().items()
     ):
         return None
-    return {"lowercase": tokenizer.lowercase, "apostrophe": APOSTROPHE[4:], "skipped": SKIPPED[5:]}
+    settings = {
+        "lowercase": tokenizer.lowercase,
+        "apostrophe": APOSTROPHE[4:],
+        "skipped": SKIPPED[5:],
+    }
+    if tokenizer.lexicon:
+        settings["lexicon"] = tokenizer.lexicon
+        settings |= {
+            "leading": LEADING_VOWELS,
+            "stackers": STACKERS,
+            "trailing": TRAILING_VOWELS,
+            "final": FINAL_CONSONANT,
+        }
+    return settings
 
 
 def model_block(audit: InteractiveAudit, vocabulary: Vocabulary, kept: Ints, tabled: Ints) -> str:

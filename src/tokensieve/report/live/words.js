@@ -1,9 +1,12 @@
-/** Text → words with their places: tokensieve.tokens.WordTokenizer in another language (tests compare the two). */
+/** Text → words with their places: tokensieve.text.tokenizers.WordTokenizer in another language (tests compare the two). */
 const Words = {
-  // \w of Rust's regex crate, which Python reads texts with; in scripts without spaces each character is a word
-  pattern: (() => {
-    const scripts = ["Han", "Hiragana", "Thai", "Lao", "Khmer", "Myanmar"];
-    const unspaced = `[${scripts.map((name) => `\\p{Script=${name}}`).join("")}]`;
+  // scripts without spaces: each character is a word, or runs of them are divided by a lexicon
+  unspaced: `[${["Han", "Hiragana", "Thai", "Lao", "Khmer", "Myanmar"].map((name) => `\\p{Script=${name}}`).join("")}]`,
+  marks: "[\\p{M}\\u200c\\u200d]*",
+
+  // \w of Rust's regex crate, which Python reads texts with
+  pattern(character) {
+    const unspaced = Words.unspaced;
     const any = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d";
     const w = `(?:(?!${unspaced})[${any}])`;
     const emoji = "\\p{Extended_Pictographic}(?:\\p{Emoji_Modifier}|\\uFE0F|\\u200D\\p{Extended_Pictographic})*";
@@ -15,12 +18,56 @@ const Words = {
       "v\\p{Nd}+(?:\\.\\p{Nd}+)+",
       `${w}+\\+\\+`,
       `${w}+(?:['’]${w}+)*`,
-      `${unspaced}[\\p{M}\\u200c\\u200d]*`,
+      character,
       emoji,
       "\\p{Regional_Indicator}{2}",
     ];
     return new RegExp(kinds.join("|"), "gu");
-  })(),
+  },
+
+  /** How to split texts with these settings: made once, because a lexicon has thousands of words. */
+  rules(settings) {
+    if (Words.made?.settings === settings) return Words.made;
+    const made = { settings, pattern: Words.pattern(Words.unspaced + Words.marks), lexicon: null };
+    if (settings.lexicon) {
+      const letter = `(?:(?!\\p{Nd})${Words.unspaced})`;
+      const scripts = ["Thai", "Lao", "Khmer", "Myanmar"].map((name) => `\\p{Script=${name}}`).join("");
+      const stackable = `(?:(?!\\p{Nd})[${scripts}])`;
+      const stacked = `(?:(?:[${settings.leading}]|${stackable}${Words.marks}[${settings.stackers}])*${stackable}${Words.marks})`;
+      const behind = `(?:[${settings.trailing}]|${settings.final})(?:${Words.marks}[${settings.stackers}]${stacked})?${Words.marks}`;
+      made.pattern = Words.pattern(`(?:${letter}${Words.marks})+`);
+      made.cluster = new RegExp(`${stacked}(?:${behind})*|${letter}${Words.marks}`, "gu");
+      made.isRun = new RegExp(`^${letter}`, "u");
+      made.lexicon = new Set(settings.lexicon);
+      made.longest = Math.max(...settings.lexicon.map((word) => word.match(made.cluster).length));
+    }
+    return (Words.made = made);
+  },
+
+  /** The words of a run of letters: the longest of the lexicon at each place, or one cluster. */
+  divided(run, rules) {
+    const clusters = run.match(rules.cluster);
+    const words = [];
+    for (let first = 0; first < clusters.length; ) {
+      let size = Math.min(rules.longest, clusters.length - first);
+      while (size > 1 && !rules.lexicon.has(clusters.slice(first, first + size).join(""))) size--;
+      words.push(clusters.slice(first, first + size).join(""));
+      first += size;
+    }
+    return words;
+  },
+
+  /** [place, word] of each word of a text as it is after folding. */
+  *found(folded, rules) {
+    for (const match of folded.matchAll(rules.pattern)) {
+      let at = match.index;
+      const isRun = rules.lexicon && rules.isRun.test(match[0]);
+      for (const word of isRun ? Words.divided(match[0], rules) : [match[0]]) {
+        yield [at, word];
+        at += word.length;
+      }
+    }
+  },
 
   /** [start, end, word] of each word; places are in UTF-16 units of `text`, which must be well formed. */
   spans(text, settings) {
@@ -33,12 +80,12 @@ const Words = {
       [folded, place] = Words.replaced(folded, place, /i\u0307/gu, "i"); // of İ, as in indirim
     }
     const out = [];
-    for (const match of folded.matchAll(Words.pattern)) {
-      const last = match.index + match[0].length - 1;
-      const start = place ? place[match.index] : match.index;
+    for (const [at, word] of Words.found(folded, Words.rules(settings))) {
+      const last = at + word.length - 1;
+      const start = place ? place[at] : at;
       let end = Words.after(text, place ? place[last] : last);
       if (settings.lowercase && /[iI]\u0307/u.test(text.slice(end - 1, end + 1))) end++; // the dot of an İ in two parts
-      out.push([start, end, match[0]]);
+      out.push([start, end, word]);
     }
     return out;
   },
