@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_faces import contradicted
 
 from tokensieve.text.counts import Counts
@@ -216,3 +218,45 @@ def test_a_finite_limit_is_proved_too() -> None:
     content = found.files()["certificate.npz"]
     assert isinstance(content, bytes)
     assert checker.check(dict(np.load(io.BytesIO(content)))).curvature > 0
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    name=st.sampled_from(["z", "p_hat", "rho"]),
+    place=st.integers(0, 10**6),
+    size=st.floats(1e-4, 1e3),
+    sign=st.sampled_from([-1.0, 1.0]),
+)
+def test_a_vector_with_one_other_number_is_refused(
+    content: bytes, name: str, place: int, size: float, sign: float
+) -> None:
+    arrays = dict(np.load(io.BytesIO(content)))
+    vector = arrays[name]
+    vector[place % vector.size] += sign * size * (1 + np.linalg.norm(vector))
+    assert refused(arrays)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(place=st.integers(0, 10**6))
+def test_another_selection_is_refused(content: bytes, place: int) -> None:
+    arrays = dict(np.load(io.BytesIO(content)))
+    entry = place % arrays["selected"].size
+    arrays["selected"][entry] = ~arrays["selected"][entry]
+    assert refused(arrays)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    name=st.sampled_from(sorted(checker.ARRAYS)),
+    place=st.integers(0, 10**6),
+    value=st.sampled_from([0, -1, 1, 7, -(2**31), 2**31, 1e-300, 1e300, -1e300]),
+)
+def test_no_number_makes_the_checker_fail(
+    content: bytes, name: str, place: int, value: float
+) -> None:
+    """It accepts or refuses: no traceback and no warning."""
+    arrays = dict(np.load(io.BytesIO(content)))
+    numbers = arrays[name].reshape(-1)
+    with np.errstate(all="ignore"):
+        numbers[place % numbers.size] = np.array(value).astype(numbers.dtype)
+    refused(arrays)

@@ -247,17 +247,19 @@ def test_a_flat_direction_of_the_balance_is_still_a_strict_minimum() -> None:
     assert all(claim.outcome == "holds" for claim in found.claims)
 
 
-@pytest.mark.xfail(
-    reason="not settled since a flat surface of minima is no longer certified", strict=False
-)
 @pytest.mark.slow
-def test_a_selection_that_went_round_in_a_circle_is_certified() -> None:
-    """A newcomer came near and left again, at once, each time: all ties were released with a loose one."""
+def test_a_selection_that_went_round_in_a_circle_is_followed_to_its_end() -> None:
+    """A newcomer came near and left again, at once, each time: all ties were released with a loose one.
+
+    Its ties end in balance on a surface, along which other documents move p: the path is known, but no limit.
+    """
     counts = single_token(60, 30, 6, 8, leak=0.05, seed=2)[0]
     limit = verify(counts, VerifySettings(d=16, eta=200.0, seed=2, max_norm=1000.0)).limit
-    assert limit.fate == "diverges along p̂ with finite gaps" and limit.compared.error < 1e-2
+    assert limit.compared.error < 1e-2
     assert limit.prediction is not None and len(limit.prediction.phases) < 20
-    assert limit.margin is not None and limit.margin.duality_gap < 1e-10
+    assert not limit.prediction.trouble and limit.prediction.log_time[-1] > 1e5
+    assert limit.finite is not None and limit.finite.flat == 1
+    assert limit.fate == "not settled" and "surface" in limit.reason
 
 
 def test_several_relevant_tokens_do_not_refute_what_was_not_claimed() -> None:

@@ -104,14 +104,16 @@ class HighPrecision:
             hessian -= apart.transpose() * weighted * (y * sigma / n)
         return gradient.mid(), hessian.mid()
 
-    def followed(self, p: np.ndarray, times: list[float]) -> list[np.ndarray]:
-        """p at some log t, by implicit Euler steps of dp/dlog t = −e^{log t} ∇L and their halves.
+    def followed(
+        self, p: np.ndarray, times: list[float], begins: float = BEGINS
+    ) -> list[np.ndarray]:
+        """p at some log t after a first one, by implicit Euler steps of dp/dlog t = −e^{log t} ∇L and their halves.
 
         An implicit step that is long against an unstable direction would stay on it for ever, so that
         steps are short where the Hessian has a negative eigenvalue.
         """
         z = arb_mat([[x] for x in p.tolist()])
-        at, step, points = BEGINS, FIRST_STEP, []
+        at, step, points = begins, FIRST_STEP, []
         for until in times:
             while at < until - 1e-9:
                 step = min(step, until - at)
