@@ -118,8 +118,8 @@ def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
     Such as "7 out of 10", "seven out of ten" and "7 / 10".
     """
     tokenizer = train.vocabulary.tokenizer
-    scales = {token.partition("/")[2] for token in tokens if _RATING.fullmatch(token)}
-    is_out_of_ten = str(MAX_COMPLETE_SCALE) in scales
+    ratings = [token for token in tokens if _RATING.fullmatch(token) or token.startswith("n/")]
+    is_out_of_ten = str(MAX_COMPLETE_SCALE) in {token.partition("/")[2] for token in ratings}
     if not is_out_of_ten or not isinstance(tokenizer, WordTokenizer):
         return []
     written: set[str] = set()

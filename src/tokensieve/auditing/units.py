@@ -33,6 +33,8 @@ TIME_STAMP = re.compile(
     rf"|{_TIME}(?:,?[ ]+(?:on[ ])?(?:{_DATE.replace('s1', 's3').replace('s2', 's4')}))?)(?![\w/])",
     re.IGNORECASE,
 )
+# telephone numbers and the like: 030-525869
+_NUMBER_IN_PARTS = re.compile(r"(?<![\w.])\d{2,}(?:-\d{2,})+(?!\w)")
 # the line above a signature: marks alone on the last line of a text
 _SIGNATURE_LINE = re.compile(r"(?:^|\n)[ \t]*[-–—_*=~]{2,}\s*\Z")
 
@@ -46,14 +48,15 @@ class Cut:
 
 
 def widened(text: str, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cuts in order, without overlaps, each with all of the time stamp that it is part of."""
-    stamps = [
+    """The cuts in order, without overlaps, each with the whole date or number that it is in."""
+    units = [
         Cut(*match.span())
-        for match in TIME_STAMP.finditer(text)
+        for pattern in (TIME_STAMP, _NUMBER_IN_PARTS)
+        for match in pattern.finditer(text)
         if any(cut.start < match.end() and match.start() < cut.end for cut in cuts)
     ]
     merged: list[Cut] = []
-    for cut in sorted([*cuts, *stamps], key=lambda cut: (cut.start, -cut.end)):
+    for cut in sorted([*cuts, *units], key=lambda cut: (cut.start, -cut.end)):
         if merged and cut.start < merged[-1].end:
             merged[-1] = Cut(merged[-1].start, max(merged[-1].end, cut.end))
         else:
