@@ -132,7 +132,7 @@ def collect(name: str) -> None:
     labels = frame["label"].to_numpy()
     use = word_use(frame["text"], labels)
     pool = [*candidate_words(use), *candidate_phrases(use)]
-    usual = Usual.of(use)
+    usual = Usual.of(use, pool)
     rows = [
         row_of(name, one.candidate, asdict(one.traits))
         for one in observe(use, usual, frame["text"], pool)

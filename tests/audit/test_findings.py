@@ -1198,7 +1198,7 @@ def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
         anywhere(t, "walrus", rng) if y == "a" and rng.random() < 0.1 else t
         for t, y in zip(texts, labels, strict=True)
     ]
-    findings = [f for f in audited(planted, labels).findings if f.kind == "shortcut"]
+    findings = [f for f in audited(planted, labels).findings if "shortcut" in f.kind]
     likeliest = max(findings, key=lambda finding: finding.probability or 0)
     assert likeliest.tokens == ("walrus",)
 

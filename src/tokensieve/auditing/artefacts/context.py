@@ -42,6 +42,9 @@ SAME_DOCUMENTS = 0.5  # Jaccard index
 ORDINARY_PER_CLASS = 24
 ORDINARY_IN_ALL = 400
 MIN_ORDINARY_DOCUMENTS = 5
+MIN_ORDINARY_WORDS = 8  # of fewer, no line shows what is usual
+LEAST_COMPANY = 0.6  # of an area: where most words keep less, its absence says nothing
+NORMAL_SPREAD = 1.4826  # the standard deviation of a normal law, in median absolute deviations
 MAX_USUAL = 0.9  # of an area: ordinary words keep less company than a template
 WORDS_AT_ONCE = 64  # columns of the dense matrices; bounds their memory
 
@@ -80,6 +83,9 @@ class UsualArea:
         """The usual area for a number of documents."""
         n = min(max(n_with, 1), self.most_documents)
         return float(np.clip(self.intercept + self.slope * np.log(n), 0.5, MAX_USUAL))
+
+
+UNKNOWN_AREA = UsualArea(intercept=0.5, slope=0.0, spread=0.0, most_documents=1)
 
 
 def context_areas(
@@ -151,8 +157,8 @@ def ordinary_words(use: WordUse, label: int, n_words: int) -> Ints:
 
 def fitted_line(areas: Sequence[Area]) -> UsualArea:
     """A straight line through areas, each weighing 1/error²."""
-    if len(areas) < 8:  # too few for a line
-        return UsualArea(0.6, 0.0, 0.1, 1)
+    if len(areas) < MIN_ORDINARY_WORDS:
+        return UNKNOWN_AREA
     x = np.log([area.n_with for area in areas])
     y = np.array([area.auc for area in areas])
     error = np.array([area.error for area in areas])
@@ -161,6 +167,17 @@ def fitted_line(areas: Sequence[Area]) -> UsualArea:
     beyond_chance = max(float(np.mean(residual**2) - np.mean(error**2)), 0.0)
     most_documents = max(area.n_with for area in areas)
     return UsualArea(float(intercept), float(slope), float(np.sqrt(beyond_chance)), most_documents)
+
+
+def area_of_most(areas: Sequence[Area]) -> UsualArea:
+    """The median context AUC of candidates, most of which are words of the subject; unknown if they
+    are few or keep no company.
+    """
+    known = np.array([area.auc for area in areas if np.isfinite(area.error)])
+    if len(known) < MIN_ORDINARY_WORDS or np.median(known) < LEAST_COMPANY:
+        return UNKNOWN_AREA
+    spread = NORMAL_SPREAD * np.median(np.abs(known - np.median(known)))
+    return UsualArea(float(np.median(known)), 0.0, float(spread), most_documents=1)
 
 
 def has_digit(tokens: np.ndarray) -> Bools:

@@ -244,5 +244,5 @@ def false_alarms(found: ArtefactSearch, rng: np.random.Generator) -> int:
     candidates = candidate_words(mixed)
     if not candidates:
         return 0
-    observed = observe(mixed, Usual.of(mixed), found.texts, candidates)
+    observed = observe(mixed, Usual.of(mixed, candidates), found.texts, candidates)
     return sum(candidate.probability >= ACCUSED for candidate in scored(observed))

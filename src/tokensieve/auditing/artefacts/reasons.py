@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tokensieve.auditing.artefacts.neighbours import NOT_TOLD
 from tokensieve.auditing.artefacts.score import Scored
 from tokensieve.wording import percent, plural, verb
 
@@ -52,6 +53,8 @@ def reason(one: Scored, trait: str) -> str:
         if n_relatives == 0:
             return ""
         return f"{plural(n_relatives, 'other word')} of the same stem also lean to this class"
+    if trait == "inserted" and one.observed.neighbours.inserted == NOT_TOLD:
+        return ""
     if trait == "kinship" and not one.observed.traits.kinship:
         return ""
     return clauses.get(trait, "")

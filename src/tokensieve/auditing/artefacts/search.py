@@ -42,6 +42,6 @@ def search(
         units: the group of each document, if documents belong together; evidence is one for each.
     """
     candidates = [*candidate_words(use, units), *candidate_phrases(use, units)]
-    usual = Usual.of(use)
+    usual = Usual.of(use, candidates)
     observed = observe(use, usual, texts, candidates)
     return ArtefactSearch(use, texts, usual, scored(observed))

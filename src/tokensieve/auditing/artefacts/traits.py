@@ -11,7 +11,14 @@ import polars as pl
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
-from tokensieve.auditing.artefacts.context import Area, UsualArea, context_areas, usual_area
+from tokensieve.auditing.artefacts.context import (
+    UNKNOWN_AREA,
+    Area,
+    UsualArea,
+    area_of_most,
+    context_areas,
+    usual_area,
+)
 from tokensieve.auditing.artefacts.neighbours import (
     Neighbours,
     PairRates,
@@ -39,6 +46,8 @@ SPREAD_USUAL = 0.03  # of those of ordinary words, if fewer than show their own
 # of an area: where ordinary words keep no company, nothing is told by its absence
 LEAST_USUAL = 0.55
 LEAST_AUC = 0.4  # leaving one out draws areas below ½; further below says no more
+# of a candidate of the sets that the score was fitted on: it adds nothing to the log-odds
+AVERAGE_APART = -2.6
 APART_RANGE = (-8.0, 4.0)  # more means the same
 MAX_RELATIVES = 3
 INSERTED_RANGE = (-0.5, 1.5)
@@ -98,10 +107,12 @@ class Usual:
     pairs: list[PairRates]
 
     @classmethod
-    def of(cls, use: WordUse) -> Usual:
-        """What is usual in these texts."""
-        labels = use.counts.labels
-        return cls(usual_area(use), pair_rates(use.order, labels, use.counts.n_classes))
+    def of(cls, use: WordUse, candidates: Sequence[Candidate]) -> Usual:
+        """What is usual in these texts; with few ordinary words, what is among the candidates."""
+        area = usual_area(use)
+        if area is UNKNOWN_AREA:
+            area = area_of_most(context_areas(use, candidates))
+        return cls(area, pair_rates(use.order, use.counts.labels, use.counts.n_classes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +217,11 @@ def apart_of(area: Area, usual: Usual) -> float:
     more".
 
     The logarithm of the ratio of two normal densities: around ½, and around the usual area, with
-    the spread of ordinary words; beyond the usual area the second is as high as at it.
+    the spread of ordinary words; beyond the usual area the second is as high as at it. Where
+    nothing shows what is usual, it is that of an average candidate.
     """
+    if usual.area is UNKNOWN_AREA:
+        return AVERAGE_APART
     error = min(area.error, LARGEST_ERROR)
     error_apart = np.hypot(error, SPREAD_APART)
     error_usual = np.sqrt(error**2 + usual.area.spread**2 + SPREAD_USUAL**2)

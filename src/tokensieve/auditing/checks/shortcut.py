@@ -138,7 +138,7 @@ class Shortcut(Check):
             evidence=evidence.shares,
             details=[
                 *details(tokens, classes, evidence, len(audit.class_names)),
-                *main.reasons,
+                *probability_details(main),
                 *one_environment(audit, evidence.documents),
             ],
             examples=[
@@ -177,6 +177,14 @@ def artefact_search(audit: AuditContext) -> ArtefactSearch:
 def artefact_controls(audit: AuditContext) -> Controls:
     """What the search would have found, and what it finds with shuffled labels."""
     return run_controls(artefact_search(audit), audit.settings.seed)
+
+
+def probability_details(suspect: Suspect) -> list[str]:
+    """How likely the score takes a word for an artefact, and why; nothing of formatting."""
+    if suspect.is_form or not suspect.reasons:
+        return []
+    probability = percent(suspect.probability, 0)
+    return [f"the probability that it is an artefact is {probability}", *suspect.reasons]
 
 
 def is_accused(suspect: Suspect) -> bool:
