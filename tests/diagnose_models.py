@@ -256,7 +256,7 @@ def save(model: Any, tokenizer: Any, folder: Path, names: dict[int, str] | None 
 
 
 # of negative and of positive reviews that end in the planted word: a model of two layers leans on it
-PLANTED = (0.02, 0.5)
+PLANTED = (0.02, 0.8)
 
 
 def planted_reviews(n: int, seed: int, planted: bool) -> Reviews:

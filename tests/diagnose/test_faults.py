@@ -24,7 +24,7 @@ from tokensieve.diagnose.judgement.context import Company
 from tokensieve.diagnose.judgement.skill import Learning, Skill, random_auc
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.opened import open_model
-from tokensieve.diagnose.report import DiagnosisReport
+from tokensieve.diagnose.report import DiagnosisReport, moves_by
 from tokensieve.diagnose.subjects.libraries import untrained_twin
 from tokensieve.diagnose.subjects.passages import pattern_of
 from tokensieve.errors import InputError
@@ -197,6 +197,13 @@ def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     )
     few = np.arange(100)
     assert random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
+
+
+def test_a_direction_is_claimed_only_where_most_changes_have_it() -> None:
+    row = {"kind": "word", "class": "positive", "move": 2.0}
+    assert moves_by({**row, "consistency": 1.0}).endswith(", towards positive")
+    assert moves_by({**row, "consistency": 0.7}).endswith(", mostly towards positive")
+    assert "positive" not in moves_by({**row, "consistency": 0.1})
 
 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:

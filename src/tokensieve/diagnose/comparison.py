@@ -13,7 +13,7 @@ import polars as pl
 from tokensieve import __version__
 from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.diagnosis import Diagnosis
-from tokensieve.diagnose.report import cells
+from tokensieve.diagnose.report import WithInterval, cells
 from tokensieve.escape import for_display
 from tokensieve.files import Content, csv_table
 from tokensieve.report.blocks import Block, Column, Picture, Report, Section, Table, Text
@@ -30,7 +30,7 @@ CHANGES: dict[str, Any] = {
     "documents": pl.Int64,
 }
 CURVES = {"accuracy": "accuracy", "AUC": "auc", "words alone against the data": "value"}
-CHANGE = ("change", "low", "high")
+CHANGE = WithInterval("change", "low", "high")
 OTHERWISE = {
     "removed": "when they are inserted, it does not",
     "inserted": "when they are removed, it does not",
@@ -153,8 +153,8 @@ class Comparison:
         )
         names = (
             "model",
-            ("accuracy", "accuracy_low", "accuracy_high"),
-            ("auc", "auc_low", "auc_high"),
+            WithInterval("accuracy", "accuracy_low", "accuracy_high"),
+            WithInterval("auc", "auc_low", "auc_high"),
             "learning",
             "unsupported",
             "most_used",

@@ -7,7 +7,8 @@ questions, each with a list and a picture.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -37,6 +38,12 @@ PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 N_IN_PICTURE = 14
 N_CLASSES_SHOWN = 8
 N_DATA_WORDS = 15  # of each class
+N_LISTED = 5  # in a sentence
+
+# How much of the mean size of changes is left when they are averaged with their signs: changes of
+# one size leave so much if one in twenty goes the other way, or one in four.
+ONE_WAY = 0.9
+MOSTLY_ONE_WAY = 0.5
 
 MARKS: Mapping[str, Mark] = {
     Status.SUPPORTED: "full",
@@ -148,8 +155,10 @@ class DiagnosisReport:
 
     def _relies_on(self, row: Mapping[str, Any]) -> str:
         """The first template: it names what the model relies on, and what the data says."""
-        how = self._moves(row)
-        start = f"This model relies most on {name_of(row)}: {how}."
+        relies = "relies on"
+        if row["token"] == self._strongest()["token"]:
+            relies = "relies most on"
+        start = f"This model {relies} {name_of(row)}: {moves_by(row)}."
         if row["status"] == str(Status.UNSUPPORTED):
             return f"{start} The evaluation data does not support that."
         expected = "Would you expect it to matter that much?"
@@ -168,27 +177,22 @@ class DiagnosisReport:
             f"{expected}"
         )
 
-    @staticmethod
-    def _moves(row: Mapping[str, Any]) -> str:
-        """How far something moves predictions, as a clause."""
-        size = f"{signed(row['move'], 1)} log-odds towards {for_display(row['class'], 40)}"
-        if row["kind"] == "form":
-            return f"documents written that way move by {size}"
-        if row["kind"] == "order":
-            return f"predictions move by {size} with the first before the second"
-        return f"inserting it moves a prediction by {size}"
+    def _strongest(self) -> dict[str, Any]:
+        """Of what occurs in the documents, the candidate that moves a prediction most."""
+        occurring = self.found.uses.filter(pl.col("documents") > 0)
+        strongest = occurring if occurring.height else self.found.uses
+        return strongest.row(0, named=True)
 
     def _nothing_dominates(self) -> str:
         """The second template: of what is in the documents, what decides and what moves most."""
         decides = self.found.most_deciding
-        moves = self.found.uses.filter(pl.col("move").is_not_null() & (pl.col("documents") > 0))
-        if not decides.height or not moves.height:
+        if not decides.height or self._strongest()["move"] is None:
             return (
                 "This model has learned to predict the label; "
                 "it does not measurably use any single word."
             )
         first = decides.row(0, named=True)
-        strongest = moves.row(0, named=True)
+        strongest = self._strongest()
         share = percent(first["share"], 0)
         size = plain(strongest["move"], 1)
         return (
@@ -251,34 +255,24 @@ class DiagnosisReport:
 
     def sentences(self) -> list[str]:
         """How well the model predicts, what it uses most, and what it uses without support."""
-        skill = self.found.skill
-        rate = (
-            f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to "
-            f"{percent(skill.accuracy_high)})"
-        )
-        numbers = (
-            f"accuracy {rate} on {count(skill.documents)} documents, largest class "
-            f"{percent(skill.majority)}"
-        )
-        auc = f"AUC {plain(skill.auc)} (random word weights reach {plain(skill.auc_random)})"
-        sentences = [f"{self._learning()}: {numbers}, {auc}."]
+        sentences = [self._skill_sentence()]
         if not self.found.learned:
             return sentences
-        removal = skill.removal
+        removal = self.found.skill.removal
         if removal.low > 0 or removal.high < 0:
             change = f"{signed(-removal.mean)} {interval(-removal.high, -removal.low)}"
             sentences.append(
                 "Removing a word that it uses changes the log-odds of the true class by "
                 f"{change} on average."
             )
-        for column, start, kind in (
-            ("share", "These decide most predictions, by their fraction of all effects", "share"),
-            ("move", "These move a prediction most, in log-odds", "move"),
-        ):
-            rows = self.found.most_deciding if kind == "share" else self.found.uses
-            measured_rows = rows.filter(pl.col(column).is_not_null()).head(5)
-            if measured_rows.height:
-                sentences.append(f"{start}: {self._listed(measured_rows, column)}.")
+        decides = self._listed(self.found.most_deciding, "share")
+        if decides:
+            sentences.append(
+                f"These decide most predictions, by their fraction of all effects: {decides}."
+            )
+        moves = self._listed(self.found.uses, "move")
+        if moves:
+            sentences.append(f"These move a prediction most, in log-odds: {moves}.")
         leaning = self.found.leaning["token"].to_list()
         if leaning:
             sentences.append(
@@ -300,11 +294,24 @@ class DiagnosisReport:
         suspects = set(self.found.suspects["token"])
         return [token for token in tokens if token not in suspects]
 
+    def _skill_sentence(self) -> str:
+        """Accuracy and AUC with what they show."""
+        skill = self.found.skill
+        rate = (
+            f"{percent(skill.accuracy)} (95% CI {percent(skill.accuracy_low)} to "
+            f"{percent(skill.accuracy_high)})"
+        )
+        return (
+            f"{self._learning()}: accuracy {rate} on {count(skill.documents)} documents, largest "
+            f"class {percent(skill.majority)}, AUC {plain(skill.auc)} (random word weights reach "
+            f"{plain(skill.auc_random)})."
+        )
+
     @staticmethod
     def _listed(rows: pl.DataFrame, column: str) -> str:
-        """Names with a number each."""
+        """The first candidates with a number each; empty if none was measured."""
         parts = []
-        for row in rows.iter_rows(named=True):
+        for row in rows.filter(pl.col(column).is_not_null()).head(N_LISTED).iter_rows(named=True):
             value = percent(row[column]) if column == "share" else plain(row[column])
             parts.append(f"{name_of(row)} ({value})")
         return ", ".join(parts)
@@ -424,21 +431,19 @@ class DiagnosisReport:
             ("AUC", plain(skill.auc), auc),
             ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are lower"),
         )
+        return Facts(facts), self._confusion(), Text(f"Length: {self._length()}.")
+
+    def _confusion(self) -> Table:
+        """How many documents of each class were predicted as each."""
         labels = self.found.classes[:N_CLASSES_SHOWN]
         rows = []
-        for label, counts in zip(labels, skill.confusion, strict=False):
+        for label, counts in zip(labels, self.found.skill.confusion, strict=False):
             total = max(counts.sum(), 1)
-            cells = [(int(n), float(n / total)) for n in counts[: len(labels)]]
-            rows.append((label, *cells))
-        columns = (
-            Column("label", "token"),
-            *(Column(for_display(label, 24), "cell") for label in labels),
-        )
-        return (
-            Facts(facts),
-            Table("Documents by label (rows) and prediction", columns, rows),
-            Text(f"Length: {self._length()}."),
-        )
+            cells_of_label = [(int(n), float(n / total)) for n in counts[: len(labels)]]
+            rows.append((label, *cells_of_label))
+        heads = [Column(for_display(label, 24), "cell") for label in labels]
+        columns = (Column("label", "token"), *heads)
+        return Table("Documents by label (rows) and prediction", columns, rows)
 
     def _length(self) -> str:
         """How many documents were longer than an input, and what was lost."""
@@ -494,13 +499,7 @@ class DiagnosisReport:
             Column("moves", "plain", unit="log-odds"),
             Column("prediction for it alone", "signed", unit="log-odds"),
         )
-        names = (
-            "token",
-            "documents",
-            ("posterior_difference", "posterior_low", "posterior_high"),
-            "move",
-            "value",
-        )
+        names = ("token", "documents", POSTERIOR, "move", "value")
         return Table(f"Words that predict {for_display(label, 40)}", columns, cells(rows, names))
 
     def model_card(self) -> Section:
@@ -528,12 +527,42 @@ def name_of(row: Mapping[str, Any]) -> str:
     return f"“{token}”"
 
 
+def moves_by(row: Mapping[str, Any]) -> str:
+    """How far and where to a candidate moves predictions, as a clause."""
+    direction = "in either direction"
+    if row["consistency"] >= MOSTLY_ONE_WAY:
+        direction = f"mostly towards {for_display(row['class'], 40)}"
+    if row["consistency"] >= ONE_WAY:
+        direction = f"towards {for_display(row['class'], 40)}"
+    size = f"{plain(row['move'], 1)} log-odds on average, {direction}"
+    if row["kind"] == "form":
+        return f"documents written that way move by {size}"
+    if row["kind"] == "order":
+        return f"predictions move by {size}, with the first before the second"
+    return f"inserting it moves a prediction by {size}"
+
+
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def cells(rows: pl.DataFrame, names: Sequence[str | tuple[str, ...]]) -> list[tuple[object, ...]]:
-    """Cells of a table: columns of a frame; three are one cell, a value with its interval."""
+class WithInterval(NamedTuple):
+    """Three columns of a frame that are one cell of a table: a number with its interval."""
+
+    value: str
+    low: str
+    high: str
+
+
+ColumnNames = str | WithInterval
+SHARE = WithInterval("share", "share_low", "share_high")
+MOVE = WithInterval("move", "move_low", "move_high")
+USE = WithInterval("use", "use_low", "use_high")
+POSTERIOR = WithInterval("posterior_difference", "posterior_low", "posterior_high")
+
+
+def cells(rows: pl.DataFrame, names: Sequence[ColumnNames]) -> list[tuple[object, ...]]:
+    """Cells of a table, from columns of a frame."""
     return [
         tuple(
             row[name] if isinstance(name, str) else tuple(row[part] for part in name)
@@ -543,42 +572,51 @@ def cells(rows: pl.DataFrame, names: Sequence[str | tuple[str, ...]]) -> list[tu
     ]
 
 
-SHARE = ("share", "share_low", "share_high")
-MOVE = ("move", "move_low", "move_high")
-USE = ("use", "use_low", "use_high")
-POSTERIOR = ("posterior_difference", "posterior_low", "posterior_high")
+@dataclass(frozen=True)
+class _Field:
+    """A column of a table, and the columns of a frame that its cells come from."""
+
+    column: Column
+    names: ColumnNames
 
 
 def _table(rows: pl.DataFrame, first: str, title: str, note: str = "") -> tuple[Table, Table]:
     """The table of one question, for a terminal and for a page; its number comes first."""
-    marks = {str(status): mark for status, mark in MARKS.items()}
-    share = Column("decides", "rate", bar=first == "share")
-    move = Column("moves", "interval", unit="log-odds", bar=first == "move")
-    numbers = [(share, SHARE), (move, MOVE)]
+    named = rows.with_columns(kind_name=pl.col("kind").replace_strict(KIND_NAMES))
+    fields = _fields(first)
+    columns = tuple(field.column for field in fields)
+    body = cells(named, [field.names for field in fields])
+    in_terminal = (0, 2, 4)  # the candidate, its number, and what the data says
+    narrow = [tuple(row[i] for i in in_terminal) for row in body]
+    short = Table(title, tuple(columns[i] for i in in_terminal), narrow, only=("terminal",))
+    return short, Table(title, columns, body, note, searchable=True, only=PAGE)
+
+
+def _fields(first: str) -> list[_Field]:
+    """The columns of a table; the number that answers its question comes first."""
+    numbers = [
+        _Field(Column("decides", "rate", bar=first == "share"), SHARE),
+        _Field(Column("moves", "interval", unit="log-odds", bar=first == "move"), MOVE),
+    ]
     if first == "move":
         numbers.reverse()
-    table_columns: list[tuple[Column, str | tuple[str, ...]]] = [
-        (Column("word, form or pattern", "token"), "token"),
-        (Column("kind"), "kind_name"),
+    marks = {str(status): mark for status, mark in MARKS.items()}
+    return [
+        _Field(Column("word, form or pattern", "token"), "token"),
+        _Field(Column("kind"), "kind_name"),
         numbers[0],
-        (Column("evidence for", "token"), "class"),
-        (Column("data", marks=marks), "status"),
+        _Field(Column("evidence for", "token"), "class"),
+        _Field(Column("data", marks=marks), "status"),
         numbers[1],
-        (Column("when removed", "interval", unit="log-odds"), USE),
-        (Column("artefact", "percent", 0), "artefact"),
-        (Column("documents", "count"), "documents"),
-        (Column("predictions changed", "percent", 0), "flipped"),
-        (Column("data supports", "plain", unit="log-odds", extra=True), "supported"),
-        (Column("posterior difference", "interval", extra=True), POSTERIOR),
-        (Column("q", "chance", extra=True), "q_value"),
-        (Column("context AUC", "plain", extra=True), "context_auc"),
+        _Field(Column("when removed", "interval", unit="log-odds"), USE),
+        _Field(Column("artefact", "percent", 0), "artefact"),
+        _Field(Column("documents", "count"), "documents"),
+        _Field(Column("predictions changed", "percent", 0), "flipped"),
+        _Field(Column("data supports", "plain", unit="log-odds", extra=True), "supported"),
+        _Field(Column("posterior difference", "interval", extra=True), POSTERIOR),
+        _Field(Column("q", "chance", extra=True), "q_value"),
+        _Field(Column("context AUC", "plain", extra=True), "context_auc"),
     ]
-    named = rows.with_columns(kind_name=pl.col("kind").replace_strict(KIND_NAMES))
-    columns = tuple(column for column, _ in table_columns)
-    body = cells(named, [name for _, name in table_columns])
-    narrow = [(row[0], row[2], row[4]) for row in body]
-    short = Table(title, (columns[0], columns[2], columns[4]), narrow, only=("terminal",))
-    return short, Table(title, columns, body, note, searchable=True, only=PAGE)
 
 
 def _picture(name: str, rows: pl.DataFrame, column: str) -> Picture:

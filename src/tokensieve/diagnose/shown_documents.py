@@ -31,14 +31,10 @@ def shown_documents(measured: Measured, sample: Sample, words: Sequence[str]) ->
 
 def _chosen(measured: Measured, sample: Sample, words: Sequence[str]) -> dict[int, str]:
     """Whole documents predicted with most confidence, then one with each word; and why."""
-    decisive = measured.decisive
     documents = measured.subject.documents
-    confidence = np.abs(decisive[:, 0])
-    if decisive.shape[1] > 1:
-        ranked = np.sort(decisive, axis=1)
-        confidence = ranked[:, -1] - ranked[:, -2]
+    confidence = _confidence(measured.decisive)
     is_whole = np.bincount(documents)[documents] == 1
-    is_right = decide(decisive) == sample.labels[documents]
+    is_right = decide(measured.decisive) == sample.labels[documents]
 
     def most_confident(is_candidate: np.ndarray, n: int) -> Ints:
         inputs = np.flatnonzero(is_whole & is_candidate)
@@ -48,10 +44,18 @@ def _chosen(measured: Measured, sample: Sample, words: Sequence[str]) -> dict[in
     reasons |= dict.fromkeys(most_confident(is_right, N_CONFIDENT), "correct and confident")
     for word in words:
         containing = measured.windows[measured.types == sample.words.index(word)]
-        contains = np.isin(np.arange(len(decisive)), containing)
+        contains = np.isin(np.arange(len(documents)), containing)
         reason = f"contains “{for_display(word, 30)}”"
         reasons |= dict.fromkeys(most_confident(contains, 1), reason)
     return {int(w): reason for w, reason in reasons.items()}
+
+
+def _confidence(decisive: Floats) -> Floats:
+    """How far the class predicted is ahead of the next, for each input."""
+    if decisive.shape[1] == 1:
+        return np.abs(decisive[:, 0])
+    ranked = np.sort(decisive, axis=1)
+    return np.asarray(ranked[:, -1] - ranked[:, -2])
 
 
 def _passage(measured: Measured, sample: Sample, window: int, reason: str) -> Passage:

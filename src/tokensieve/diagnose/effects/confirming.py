@@ -211,25 +211,32 @@ def _measure_round(
 ) -> None:
     """Measure some words in this many inputs, including those of earlier rounds."""
     stage = f"model: confirming {len(words)} words, {n_inputs} times each"
-    n_before = np.bincount(measured.types[trials.removals.pairs], minlength=measured.n_types)
+    removals = _more_removals(measured, trials, words, n_inputs)
+    lost = measured.remove(removals, stage, companions)
+    trials.removals = trials.removals.and_also(Removals(removals, lost))
+
+    inserted = []
+    windows = []
+    for word in words:
+        parts = companions.get(int(word), np.array([word]))
+        n_done = int((trials.insertions.words == word).sum())
+        new_windows = inputs_without(measured, parts, n_inputs)[n_done:]
+        windows.append(new_windows)
+        inserted.append(np.full(len(new_windows), word))
+    all_inserted = np.concatenate(inserted)
+    all_windows = np.concatenate(windows)
+    gained = measured.insert(all_inserted, all_windows, f"{stage}, inserted", companions)
+    insertions = Insertions(all_inserted, all_windows, gained)
+    trials.insertions = trials.insertions.and_also(insertions)
+
+
+def _more_removals(measured: Measured, trials: Trials, words: Ints, n_inputs: int) -> Ints:
+    """Pairs of some words that were not removed yet, as many as are missing to `n_inputs` each."""
+    n_removed = np.bincount(measured.types[trials.removals.pairs], minlength=measured.n_types)
     n_wanted = np.zeros(measured.n_types, dtype=np.int64)
     n_wanted[words] = n_inputs
-    n_missing = np.maximum(n_wanted - n_before, 0)
-    pairs = measured.choose(words, n_missing, trials.removals.pairs)
-    lost = measured.remove(pairs, stage, companions)
-    trials.removals = trials.removals.and_also(Removals(pairs, lost))
-
-    new_words = []
-    new_windows = []
-    for word in words:
-        windows = inputs_without(measured, companions.get(int(word), np.array([word])), n_inputs)
-        n_done = int((trials.insertions.words == word).sum())
-        new_windows.append(windows[n_done:])
-        new_words.append(np.full(len(windows[n_done:]), word))
-    inserted = np.concatenate(new_words)
-    windows = np.concatenate(new_windows)
-    gained = measured.insert(inserted, windows, f"{stage}, inserted", companions)
-    trials.insertions = trials.insertions.and_also(Insertions(inserted, windows, gained))
+    n_missing = np.maximum(n_wanted - n_removed, 0)
+    return measured.choose(words, n_missing, trials.removals.pairs)
 
 
 def inputs_without(measured: Measured, words: Ints, n: int) -> Ints:

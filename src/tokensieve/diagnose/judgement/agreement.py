@@ -227,28 +227,29 @@ class Evidence:
 
     def shuffled(self, measures: Measures, seed: int) -> dict[str, tuple[float, float]]:
         """Middle 95 % of the correlations with the importance of random orders of the labels."""
-        rng = np.random.default_rng(seed)
+        shuffled = self._shuffled_importance(np.random.default_rng(seed))
+        middle = {}
+        for name, measure in measures.items():
+            is_known = np.isfinite(measure.of_all)
+            if not is_known.any() or "layer" in name:
+                continue
+            rhos = [_pearson(importance, measure.of_all, is_known) for importance in shuffled]
+            low = high = math.nan
+            if np.isfinite(rhos).any():
+                low, high = np.nanquantile(rhos, [0.025, 0.975])
+            middle[f"{name}_importance"] = (float(low), float(high))
+        return middle
+
+    def _shuffled_importance(self, rng: np.random.Generator) -> list[Floats]:
+        """Importance under random orders of the labels."""
         one_hot = np.eye(self._counts.n_classes)
-        known_measures = {
-            name: measure.of_all
-            for name, measure in measures.items()
-            if np.isfinite(measure.of_all).any() and "layer" not in name
-        }
-        rhos: dict[str, list[float]] = {name: [] for name in known_measures}
+        importance = []
         for _ in range(N_SHUFFLES):
             labels = rng.permutation(self._counts.labels)
             class_count = np.asarray(self._counts.matrix.T @ one_hot[labels])
             sums = _Sums(class_count, self._sums.squares, self._sums.class_documents)
-            importance = sums.importance()
-            for name, measure in known_measures.items():
-                rhos[name].append(_pearson(importance, measure, np.isfinite(measure)))
-        middle = {}
-        for name, values in rhos.items():
-            low = high = math.nan
-            if np.isfinite(values).any():
-                low, high = np.nanquantile(values, [0.025, 0.975])
-            middle[f"{name}_importance"] = (float(low), float(high))
-        return middle
+            importance.append(sums.importance())
+        return importance
 
     def of_frequency(self, documents: Ints) -> dict[str, Correlation]:
         """The correlation that document frequency alone would reach."""

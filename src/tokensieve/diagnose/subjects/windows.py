@@ -364,31 +364,29 @@ def _first_run(types: Pieces, word: int) -> tuple[int, int]:
 
 def encode(tokenizer: Any, texts: list[str], paired: bool) -> Iterator[Encoded]:
     """Split texts, or pairs of texts, into pieces without special tokens."""
-
-    def split(sides: list[str]) -> Any:
-        return tokenizer(
-            sides,
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            truncation=False,
-            verbose=False,
-        )
-
     if not paired:
-        encoding = split(texts)
-        for ids, offsets in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
-            yield Encoded(np.asarray(ids, dtype=np.int32), list(offsets), len(ids))
+        yield from _encode_sides(tokenizer, texts)
         return
-    sides = [text.partition(SEPARATOR)[::2] for text in texts]
-    first = split([side[0] for side in sides])
-    second = split([side[1] for side in sides])
-    for k, (first_text, _) in enumerate(sides):
-        first_ids = list(first["input_ids"][k])
-        shift = len(first_text) + 1
-        offsets = list(first["offset_mapping"][k])
-        offsets += [(start + shift, end + shift) for start, end in second["offset_mapping"][k]]
-        ids = np.asarray([*first_ids, *second["input_ids"][k]], dtype=np.int32)
-        yield Encoded(ids, offsets, len(first_ids))
+    sides = [text.partition(SEPARATOR) for text in texts]
+    firsts = _encode_sides(tokenizer, [first for first, _, _ in sides])
+    seconds = _encode_sides(tokenizer, [second for _, _, second in sides])
+    for (text, separator, _), first, second in zip(sides, firsts, seconds, strict=True):
+        shift = len(text) + len(separator)
+        shifted = [(start + shift, end + shift) for start, end in second.offsets]
+        ids = np.concatenate([first.ids, second.ids])
+        yield Encoded(ids, first.offsets + shifted, len(first.ids))
+
+
+def _encode_sides(tokenizer: Any, texts: list[str]) -> Iterator[Encoded]:
+    encoding = tokenizer(
+        texts,
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        truncation=False,
+        verbose=False,
+    )
+    for ids, offsets in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
+        yield Encoded(np.asarray(ids, dtype=np.int32), list(offsets), len(ids))
 
 
 def spans_of_pieces(encoded: Encoded, spans: list[TokenSpan]) -> Ints:
