@@ -36,6 +36,7 @@ from tokensieve.wording import count, interval, percent, plain, plural, signed
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 N_IN_PICTURE = 14
+LONGEST_BAR = 4  # times its bar is an interval drawn at most; longer ones would shrink all bars
 N_CLASSES_SHOWN = 8
 N_DATA_WORDS = 15  # of each class
 N_LISTED = 5  # in a sentence
@@ -179,9 +180,13 @@ class DiagnosisReport:
 
     def _strongest(self) -> dict[str, Any]:
         """Of what occurs in the documents, the candidate that moves a prediction most."""
-        occurring = self.found.uses.filter(pl.col("documents") > 0)
+        occurring = self._occurring()
         strongest = occurring if occurring.height else self.found.uses
         return strongest.row(0, named=True)
+
+    def _occurring(self) -> pl.DataFrame:
+        """The candidates that occur in the documents; forms need not."""
+        return self.found.uses.filter(pl.col("documents") > 0)
 
     def _nothing_dominates(self) -> str:
         """The second template: of what is in the documents, what decides and what moves most."""
@@ -208,8 +213,8 @@ class DiagnosisReport:
         if suspect is not None and not diagnosis.reading["warning"]:
             if suspect["status"] == str(Status.UNSUPPORTED):
                 return Text(
-                    "Verdict: a shortcut is suspected; the data does not support what predictions "
-                    "rest on.",
+                    "Verdict: a shortcut is suspected; the data does not support how far "
+                    f"{name_of(suspect)} moves predictions.",
                     "bad",
                 )
             return Text(
@@ -270,7 +275,7 @@ class DiagnosisReport:
             sentences.append(
                 f"These decide most predictions, by their fraction of all effects: {decides}."
             )
-        moves = self._listed(self.found.uses, "move")
+        moves = self._listed(self._occurring(), "move")
         if moves:
             sentences.append(f"These move a prediction most, in log-odds: {moves}.")
         leaning = self.found.leaning["token"].to_list()
@@ -621,23 +626,24 @@ def _fields(first: str) -> list[_Field]:
 
 def _picture(name: str, rows: pl.DataFrame, column: str) -> Picture:
     """A bar with its interval for each of the first rows of a list."""
-    top = rows.head(N_IN_PICTURE)
+    title = "What moves a prediction most"
+    axis = "change of the prediction, log-odds"
+    scale = 1
+    if column == "share":
+        title = "What decides most predictions"
+        axis = "% of all effects"
+        scale = 100
     words = [
         {
             "rank": rank,
             "text": for_display(row["token"], 24),
-            "x": row[column],
-            "low": row[f"{column}_low"],
-            "high": min(row[f"{column}_high"] or 0.0, 4 * (row[column] or 0.0)),
+            "x": scale * row[column],
+            "low": scale * row[f"{column}_low"],
+            "high": scale * _drawn_end(row[column], row[f"{column}_high"]),
             "data": row["status"],
         }
-        for rank, row in enumerate(top.iter_rows(named=True))
+        for rank, row in enumerate(rows.head(N_IN_PICTURE).iter_rows(named=True))
     ]
-    titles = {
-        "share": ("What decides most predictions", "fraction of all effects"),
-        "move": ("What moves a prediction most", "change of the prediction, log-odds"),
-    }
-    title, axis = titles[column]
     listing = ", ".join(f"{word['text']} {plain(word['x'])}" for word in words)
     return Picture(
         name,
@@ -647,3 +653,9 @@ def _picture(name: str, rows: pl.DataFrame, column: str) -> Picture:
         f"{_capital(axis)}, with 95% intervals. Colours show what the data says.",
         f"{title}: {listing}.",
     )
+
+
+def _drawn_end(value: float, high: float | None) -> float:
+    """Where the interval of a bar ends in the picture; `high` is None if it is unlimited."""
+    limit = LONGEST_BAR * value
+    return limit if high is None else min(high, limit)
