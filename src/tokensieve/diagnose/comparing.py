@@ -219,24 +219,25 @@ def _sizes_of(change: Floats, answers: Floats) -> Floats:
 
 def _plans(opened: OpenModel, seed: int, words: Sequence[str]) -> list[_Plan]:
     """The same documents for every model: in a random order, as many as there are."""
-    sample = opened.sample
-    n_read = len(sample.read)
+    n_read = len(opened.sample.read)
     shared = TIMES_SHARED * n_read // max(len(words), 1)
     max_compared = int(np.clip(shared, FEWEST_COMPARED, MOST_COMPARED))
     order = np.random.default_rng([seed, 11]).permutation(n_read)
-    first_window = np.searchsorted(opened.subject.documents, np.arange(n_read))
-    plans = []
-    for word in words:
-        if word not in sample.words:
-            plans.append(_Plan(-1, order[:0], order[:0]))
-            continue
-        s = sample.words.index(word)
-        counts = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
-        containing = order[counts[order] > 0][:max_compared]
-        other_tests = order[counts[order] == 0][:max_compared]
-        removed_from = _windows_with(opened, s, containing, first_window)
-        plans.append(_Plan(s, removed_from, first_window[other_tests]))
-    return plans
+    return [_plan(opened, word, order, max_compared) for word in words]
+
+
+def _plan(opened: OpenModel, word: str, order: Ints, max_compared: int) -> _Plan:
+    """The first documents, in a given order, with a word and without it."""
+    sample = opened.sample
+    if word not in sample.words:
+        return _Plan(-1, order[:0], order[:0])
+    s = sample.words.index(word)
+    counts = sample.counts.matrix[sample.read][:, [s]].toarray().ravel()
+    containing = order[counts[order] > 0][:max_compared]
+    without = order[counts[order] == 0][:max_compared]
+    first_window = np.searchsorted(opened.subject.documents, np.arange(len(sample.read)))
+    removed_from = _windows_with(opened, s, containing, first_window)
+    return _Plan(s, removed_from, first_window[without])
 
 
 def _windows_with(opened: OpenModel, word: int, documents: Ints, first_window: Ints) -> Ints:

@@ -166,9 +166,10 @@ def diagnose_corpus(
 
 
 @dataclass(frozen=True)
-class _Effects:
-    """What was measured of candidates, and what the data says about words."""
+class _Measurements:
+    """What was measured: of all frequent words, and of candidates; and what the data says."""
 
+    measured: Measured
     importance: Importance
     trials: Trials
     rest: Rest
@@ -199,28 +200,19 @@ class _Run:
     def diagnosis(self, model_name: str) -> Diagnosis:
         """Measure and judge."""
         self._estimate_work()
-        measured, offset = self._read()
+        everything, offset = self._read()
         n_infrequent = int((~self._sample.frequent).sum())
-        measured, effects = self._measure(measured, offset)
+        results = self._measure(everything, offset)
+        measured = results.measured
         twin = None
         if self._opened.twin is not None:
             twin = self._opened.twin(measured.outputs, self._work, self._kept)
         self._clock.lap("untrained model")
         self._work.progress("correlations", 0.99)
-        judged = self._judge(measured, twin, effects)
+        judged = self._judge(results, twin)
         self._clock.lap("correlations")
         sample = self._sample
         by_class = dict(zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True))
-        rare = [
-            word for word, common in zip(sample.words, sample.frequent, strict=True) if not common
-        ]
-        coverage = {
-            "words": len(sample.words) - len(rare),
-            "rescued": rare,
-            "rare": n_infrequent - len(rare),
-            "distinct": sample.distinct,
-            "min_documents": self._settings.min_documents,
-        }
         special = measured.on_special
         return Diagnosis(
             name=sample.corpus.name,
@@ -238,13 +230,27 @@ class _Run:
                 "method": measured.method,
                 "on_special": [] if special is None else special.tolist(),
                 "windows": len(measured.subject.documents),
-                "coverage": coverage,
+                "coverage": self._coverage(n_infrequent),
                 "warning": measured.outputs.warning,
             },
             notes=self._notes(measured),
             seconds=self._clock.seconds,
             **judged,
         )
+
+    def _coverage(self, n_infrequent: int) -> dict[str, Any]:
+        """Which words were looked at: `coverage` of `Diagnosis.reading`."""
+        sample = self._sample
+        rare = [
+            word for word, common in zip(sample.words, sample.frequent, strict=True) if not common
+        ]
+        return {
+            "words": len(sample.words) - len(rare),
+            "rescued": rare,
+            "rare": n_infrequent - len(rare),
+            "distinct": sample.distinct,
+            "min_documents": self._settings.min_documents,
+        }
 
     def _estimate_work(self) -> None:
         """Say how many pieces all passes read, and how long that takes if it is long."""
@@ -296,7 +302,7 @@ class _Run:
         measured.screen(np.flatnonzero(np.isin(subject.documents, screened)))
         return measured, offset
 
-    def _measure(self, everything: Measured, offset: Floats) -> tuple[Measured, _Effects]:
+    def _measure(self, everything: Measured, offset: Floats) -> _Measurements:
         """Measure candidates; forget the rare words that are none."""
         sample = self._sample
         infrequent = np.flatnonzero(~sample.frequent)
@@ -314,8 +320,7 @@ class _Run:
         texts = sample.inputs.gather(reformatted).to_list()
         forms = probe_forms(measured, texts, offset[reformatted], sample.corpus)
         self._clock.lap("formatting of documents")
-        importance = token_importance(sample.counts)
-        return measured, _Effects(importance, trials, rest, forms, orders)
+        return _Measurements(measured, token_importance(sample.counts), trials, rest, forms, orders)
 
     def _notes(self, measured: Measured) -> list[str]:
         notes = [*self._sample.notes, *self._opened.recognised.notes]
@@ -331,21 +336,17 @@ class _Run:
             )
         return notes
 
-    def _judge(
-        self,
-        measured: Measured,
-        twin: Measured | None,
-        effects: _Effects,
-    ) -> dict[str, Any]:
+    def _judge(self, results: _Measurements, twin: Measured | None) -> dict[str, Any]:
         """Interpret the measurements: the fields of `Diagnosis` computed from them."""
         sample = self._sample
+        measured = results.measured
+        importance = results.importance
         labels = sample.labels[measured.subject.documents]
-        importance = effects.importance
-        uses = self._uses(measured, effects, labels)
+        uses = self._uses(results, labels)
         if not measured.answers_differ(twin):
             uses = uses.clear()
         rare = np.flatnonzero(~sample.frequent)
-        removals = _all_removals(measured, effects.trials, rare)
+        removals = _all_removals(measured, results.trials, rare)
         evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
         measures = self._measures(evidence, measured, removals)
         agreement: dict[str, dict[str, Any]] = {
@@ -357,7 +358,7 @@ class _Run:
         if twin is not None:
             of_twin = self._measures(evidence, twin, Removals.none(measured.outputs.heads))
             agreement["untrained"] = evidence.correlations(of_twin)
-        skill = self._skill(measured, effects.trials, labels)
+        skill = self._skill(measured, results.trials, labels)
         learning = Learning.NOT_SHOWN
         if not measured.outputs.warning:
             learning = Learning.of(
@@ -368,8 +369,8 @@ class _Run:
             "agreement": agreement,
             "tokens": _tokens_table(importance, evidence, measures, measured, removals, uses),
             "uses": uses,
-            "rest": effects.rest,
-            "forms": _forms_table(effects.forms, sample.corpus.classes),
+            "rest": results.rest,
+            "forms": _forms_table(results.forms, sample.corpus.classes),
             "learning": learning,
             "passages": shown_documents(measured, sample, _shown_words(uses)),
         }
@@ -391,7 +392,7 @@ class _Run:
             trials.loss_of_true_class(measured, labels),
         )
 
-    def _uses(self, measured: Measured, effects: _Effects, labels: Ints) -> pl.DataFrame:
+    def _uses(self, results: _Measurements, labels: Ints) -> pl.DataFrame:
         """The table of everything that may move predictions."""
         sample = self._sample
         counts = sample.counts
@@ -399,8 +400,9 @@ class _Run:
         company = Company(
             Counts(counts.matrix[read], counts.labels[read], counts.classes, counts.tokens)
         )
+        measured = results.measured
         rows = word_rows(
-            measured, effects.trials, effects.importance, company, labels, counts.n_documents
+            measured, results.trials, results.importance, company, labels, counts.n_documents
         )
         texts = sample.texts.to_list()
         has = {
@@ -409,14 +411,14 @@ class _Run:
             if form.has is not None
         }
         rows += form_rows(
-            effects.forms, form_importance(sample.corpus), company, has, counts.n_documents
+            results.forms, form_importance(sample.corpus), company, has, counts.n_documents
         )
         associations = [
             _order_association(measured, effect, sample.labels, counts.classes)
-            for effect in effects.orders
+            for effect in results.orders
         ]
-        rows += order_rows(effects.orders, sample.words, associations, self._n_read)
-        return uses_table(rows, effects.rest, counts.classes)
+        rows += order_rows(results.orders, sample.words, associations, self._n_read)
+        return uses_table(rows, results.rest, counts.classes)
 
 
 def _shown_words(uses: pl.DataFrame) -> list[str]:

@@ -185,36 +185,21 @@ class Evidence:
             removals: what the answers lost.
             excluded: rare words, picked by what the model does with them; they have no measures.
         """
-        n_types, n_heads = measured.value.shape
+        n_types = measured.n_types
         grouped = _GroupedMeans(self._n_groups, n_types)
-        is_included = ~np.isin(measured.types, excluded)
         group_of_pair = groups[measured.windows]
+        is_included = ~np.isin(measured.types, excluded)
+        is_excluded_type = np.isin(np.arange(n_types), excluded)
 
-        is_excluded = np.isin(np.arange(n_types), excluded)
-        value = np.where(is_excluded[:, None], np.nan, measured.value)
+        value = np.where(is_excluded_type[:, None], np.nan, measured.value)
         measures = {"value": Jackknifed.constant(value, self._n_groups)}
         if measured.method == "integrated gradients":
-            pairs = np.flatnonzero(np.isfinite(measured.effect) & is_included)
-            columns = np.eye(n_heads)[measured.heads[measured.windows[pairs]]]
-            measures["gradient"] = grouped.means(
-                group_of_pair[pairs],
-                measured.types[pairs],
-                columns * measured.effect[pairs, None],
-                columns,
-            )
+            measures["gradient"] = _gradient(measured, grouped, group_of_pair, is_included)
         measures["deletion"] = grouped.means(
             group_of_pair[removals.pairs], measured.types[removals.pairs], removals.lost
         )
         if measured.attention is not None:
-            pairs = np.flatnonzero(is_included)
-            layers = [
-                grouped.means(
-                    group_of_pair[pairs], measured.types[pairs], layer[pairs, None]
-                ).first_column()
-                for layer in measured.attention.astype(np.float64)
-            ]
-            names = [f"attention_layer_{number}" for number in range(1, len(layers))]
-            measures |= dict(zip(["attention", *names], [layers[-1], *layers], strict=False))
+            measures |= _attention(measured, grouped, group_of_pair, is_included)
         return measures
 
     def correlations(self, measures: Measures) -> dict[str, Correlation]:
@@ -316,6 +301,38 @@ class _GroupedMeans:
         n_cells = self.n_groups * self.n_types
         columns = [np.bincount(cell, column, n_cells) for column in rows.T]
         return np.stack(columns, axis=-1).reshape(self.n_groups, self.n_types, -1).astype(float)
+
+
+def _gradient(
+    measured: Measured,
+    grouped: _GroupedMeans,
+    group_of_pair: Ints,
+    is_included: NDArray[np.bool_],
+) -> Jackknifed:
+    """Mean effect of each word by integrated gradients, on the answers that are predicted."""
+    pairs = np.flatnonzero(np.isfinite(measured.effect) & is_included)
+    is_predicted = np.eye(measured.outputs.heads)[measured.heads[measured.windows[pairs]]]
+    effects = is_predicted * measured.effect[pairs, None]
+    return grouped.means(group_of_pair[pairs], measured.types[pairs], effects, is_predicted)
+
+
+def _attention(
+    measured: Measured,
+    grouped: _GroupedMeans,
+    group_of_pair: Ints,
+    is_included: NDArray[np.bool_],
+) -> Measures:
+    """Mean attention that each word receives: rolled out, and in each layer."""
+    assert measured.attention is not None
+    pairs = np.flatnonzero(is_included)
+    *layers, rollout = [
+        grouped.means(
+            group_of_pair[pairs], measured.types[pairs], layer[pairs, None]
+        ).first_column()
+        for layer in measured.attention.astype(np.float64)
+    ]
+    by_layer = {f"attention_layer_{number}": layer for number, layer in enumerate(layers, start=1)}
+    return {"attention": rollout, **by_layer}
 
 
 def _divided(total: Floats, n: Floats) -> Floats:

@@ -86,13 +86,7 @@ class Skill:
         rate = stats.binomtest(n_right, max(n, 1)).proportion_ci(method="wilson")
 
         auc = mean_auc(answers, labels)
-        n_groups = int(groups.max()) + 1
-        without_group = np.array(
-            [mean_auc(answers[groups != g], labels[groups != g]) for g in range(n_groups)]
-        )
-        variance = float(np.sum((without_group - without_group.mean()) ** 2))
-        error = math.sqrt((n_groups - 1) / n_groups * variance)
-        half = Z95 * max(error, 0.5 / len(labels))
+        half = Z95 * max(_auc_error(answers, labels, groups), 0.5 / len(labels))
         return cls(
             accuracy=n_right / max(n, 1),
             accuracy_low=float(rate.low),
@@ -106,6 +100,16 @@ class Skill:
             confusion=confusion,
             removal=removal,
         )
+
+
+def _auc_error(answers: Floats, labels: Ints, groups: Ints) -> float:
+    """Standard error of the mean AUC, by a jackknife over the groups."""
+    n_groups = int(groups.max()) + 1
+    without_group = np.array(
+        [mean_auc(answers[groups != g], labels[groups != g]) for g in range(n_groups)]
+    )
+    variance = float(np.sum((without_group - without_group.mean()) ** 2))
+    return math.sqrt((n_groups - 1) / n_groups * variance)
 
 
 def mean_auc(answers: Floats, labels: Ints) -> float:

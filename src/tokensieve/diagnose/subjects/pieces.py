@@ -97,17 +97,13 @@ class PieceSubject:
 
     def _add_attention(self, window: int, received: Floats, attention: Floats) -> None:
         """Sum what the pieces of one input receive, shape (L+1, T), over its pairs."""
-        piece_slice = self._windows.at(window)
         first, end = self._first_pair[window], self._first_pair[window + 1]
-        is_text = self._windows.types[piece_slice] >= REST
-        pair = self._pair[piece_slice]
-        is_word = pair >= 0
+        is_text = self._windows.types[self._windows.at(window)] >= REST
         equal_share = self._n_pieces[first:end] / max(int(is_text.sum()), 1)
         on_text = received[:, is_text].astype(np.float64).sum(axis=1)
         attention[:, -1] += 1.0 - on_text
         for layer, of_pieces in enumerate(received):
-            weights = of_pieces[is_word].astype(np.float64)
-            of_pairs = np.bincount(pair[is_word] - first, weights, end - first)
+            of_pairs = self._by_pair(window, of_pieces)
             attention[layer, first:end] = of_pairs / max(on_text[layer], 1e-30) / equal_share
 
     def alone(self, at: Ints) -> Floats:
@@ -124,18 +120,25 @@ class PieceSubject:
         for w in at:
             effect[self._first_pair[w] : self._first_pair[w + 1]] = 0.0
         for draw in range(draws):
-            shares = []
-            for piece_slice in slices:
-                place = (self._path_place[piece_slice] + draw / draws) % 1
-                is_text = self._windows.types[piece_slice] >= REST
-                shares.append(np.where(is_text, place, np.nan))
+            shares = [self._path_shares(piece_slice, draw / draws) for piece_slice in slices]
             effects = self._reader.integrate(batch, shares, heads)
-            for w, piece_slice, of_pieces in zip(at, slices, effects, strict=True):
+            for w, of_pieces in zip(at, effects, strict=True):
                 first, end = self._first_pair[w], self._first_pair[w + 1]
-                pair = self._pair[piece_slice]
-                is_word = pair >= 0
-                of_pairs = np.bincount(pair[is_word] - first, of_pieces[is_word], end - first)
-                effect[first:end] += of_pairs / draws
+                effect[first:end] += self._by_pair(int(w), of_pieces) / draws
+
+    def _path_shares(self, piece_slice: slice, shift: float) -> Floats:
+        """The place on the path of each piece of an input; nan where no text is."""
+        place = (self._path_place[piece_slice] + shift) % 1
+        is_text = self._windows.types[piece_slice] >= REST
+        return np.where(is_text, place, np.nan)
+
+    def _by_pair(self, window: int, of_pieces: Floats) -> Floats:
+        """Sums over the pieces of each of an input's pairs."""
+        first, end = self._first_pair[window], self._first_pair[window + 1]
+        pair = self._pair[self._windows.at(window)]
+        is_word = pair >= 0
+        weights = of_pieces[is_word].astype(np.float64)
+        return np.bincount(pair[is_word] - first, weights, end - first)
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of inputs without some words each, shape (n, M); nan if nothing else is in them.
