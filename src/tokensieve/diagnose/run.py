@@ -345,8 +345,7 @@ class _Run:
         uses = self._uses(results, labels)
         if not measured.answers_differ(twin):
             uses = uses.clear()
-        rare = np.flatnonzero(~sample.frequent)
-        removals = _all_removals(measured, results.trials, rare)
+        removals = _all_removals(measured, results.trials, np.flatnonzero(~sample.frequent))
         evidence = Evidence(sample.counts, sample.groups, sample.n_groups)
         measures = self._measures(evidence, measured, removals)
         agreement: dict[str, dict[str, Any]] = {
