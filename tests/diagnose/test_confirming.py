@@ -3,6 +3,7 @@ numbers."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from diagnose_models import framed, train_tokenizer
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.diagnose import DiagnoseSettings, diagnose
 from tokensieve.diagnose import run as run_module
+from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.effects.work import Work
 from tokensieve.diagnose.subjects.frame import Frame
+from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.diagnose.subjects.passages import SEPARATOR
 from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.texts import TextSubject
@@ -156,6 +159,33 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
     assert [len(at) for at in seen] == [80, 80, 80, 60] and len(
         np.unique(np.concatenate(seen))
     ) == 300
+
+
+def test_effects_are_compared_with_what_the_text_adds_to_the_answer() -> None:
+    """The answer to padding alone differs with its length; gradients of an untrained BART, which add
+    up to the difference, were taken to be wrong."""
+    rng = np.random.default_rng(0)
+    n = 40
+    added = rng.normal(size=n)
+    of_padding = -2 * added + 0.1 * rng.normal(size=n)
+
+    def add_up(effect: Any) -> bool:
+        subject = SimpleNamespace(
+            types=np.zeros(n, dtype=np.int64),
+            windows=np.arange(n),
+            lengths=np.full(n, 5),
+            emptied=lambda at: np.column_stack([-of_padding[at] / 2, of_padding[at] / 2]),
+        )
+        work = Work(8, 1, 0, None, "", silent)
+        measured = Measured(subject, Outputs((0, 1), 2, 2), work)  # type: ignore[arg-type]
+        measured.answers = (added + of_padding)[:, None]
+        measured.heads = np.zeros(n, dtype=np.int64)
+        measured.effect = effect
+        return measured._effects_add_up(np.arange(n))
+
+    assert np.corrcoef(added, added + of_padding)[0, 1] < 0
+    assert add_up(added + 0.5 * rng.normal(size=n))
+    assert not add_up(np.zeros(n)) and not add_up(rng.normal(size=n))
 
 
 @pytest.mark.slow
