@@ -19,6 +19,7 @@ from tokensieve.diagnose.effects.work import Work
 from tokensieve.diagnose.subjects.frame import Frame
 from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.diagnose.subjects.passages import SEPARATOR
+from tokensieve.diagnose.subjects.passages import SPLITTER as WORDS_AND_MARKS
 from tokensieve.diagnose.subjects.pieces import PieceSubject
 from tokensieve.diagnose.subjects.texts import TextSubject
 from tokensieve.diagnose.subjects.windows import Windows
@@ -118,6 +119,25 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
         "A battery good one, the best!",
         "A good one, the best! battery",
         "nothing good the",
+    ]
+
+
+def test_an_inserted_word_joins_no_other_word() -> None:
+    """Before a full stop it was joined with the last word, "phonetablet", and seemed to do nothing."""
+    asked: list[str] = []
+
+    def answer(texts: list[str]) -> Any:
+        asked.extend(texts)
+        return np.zeros((len(texts), 2))
+
+    texts = pl.Series(["Posted via phone.", "(phone) phone"])
+    subject = TextSubject(answer, 2, texts, (".", "phone", "tablet"), WORDS_AND_MARKS)
+    tablet = np.array([2])
+    subject.having([tablet] * 3, np.array([0, 0, 1]), np.array([0.5, 0.0, 0.0]))
+    assert asked == [
+        "Posted via phone tablet.",
+        "Posted via tablet phone.",
+        "( tablet phone) phone",
     ]
 
 

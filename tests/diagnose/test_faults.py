@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -197,6 +198,24 @@ def test_what_random_weights_reach_is_what_random_scorers_reach() -> None:
     )
     few = np.arange(100)
     assert random_auc(counts, few, few[::-1].copy(), 1) > 0.55  # against a partner's score
+
+
+def test_a_bag_of_words_relies_on_no_order() -> None:
+    """A full stop in the place of a word joined its neighbours, which seemed an effect of order."""
+    texts, labels = documents(200, lambda y, rng: ["good" if y else "bad", "plot"])
+    rng = np.random.default_rng(3)
+    marked = []
+    for text in texts:
+        words = text.split()
+        place = int(rng.integers(1, len(words)))
+        marked.append(f"{' '.join(words[:place])}. {' '.join(words[place:])}")
+
+    def answer(given: list[str]) -> Any:
+        bags = [set(re.findall(r"\w+", text)) for text in given]
+        return np.array([2.0 * ("good" in bag) - 2.0 * ("bad" in bag) for bag in bags])
+
+    orders = diagnosed(answer, marked, labels).uses.filter(pl.col("kind") == "order")
+    assert orders.height and orders["move"].max() == 0.0
 
 
 def test_a_direction_is_claimed_only_where_most_changes_have_it() -> None:

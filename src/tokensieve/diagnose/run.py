@@ -314,7 +314,7 @@ class _Run:
         words = candidate_words(measured, sample.frequent, sample.words, self._budget)
         trials = confirm(measured, words, self._budget)
         rest = rest_of_words(everything, self._kept[words])
-        orders = probe_orders(measured, trials)
+        orders = probe_orders(measured, trials, sample.words)
         self._clock.lap("confirming words")
         reformatted = sample.order[: self._n_reformatted]
         texts = sample.inputs.gather(reformatted).to_list()

@@ -6,6 +6,7 @@ order. Everything else in the document stays, so that no word is gained or lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from tokensieve.diagnose.effects.confirming import FIRST, Trials
 from tokensieve.diagnose.effects.estimates import Sizes, mean_sizes
 from tokensieve.diagnose.effects.forms import signed_towards, target_class
 from tokensieve.diagnose.effects.measuring import Measured
+from tokensieve.diagnose.subjects.passages import kind_of
 
 N_WORDS = 16  # the words of largest total effect; pairs of others move less
 MIN_TOGETHER = 10  # inputs with both words, in either order
@@ -44,11 +46,18 @@ class OrderEffect:
     target: int
 
 
-def probe_orders(measured: Measured, trials: Trials) -> list[OrderEffect]:
-    """Swap pairs of the words with the largest effects, in inputs that contain both."""
-    sizes = np.nan_to_num(trials.removed(measured).mean)
-    totals = sizes * measured.inputs_with()[trials.words]
-    largest = trials.words[np.argsort(-totals, kind="stable")[:N_WORDS]]
+def probe_orders(measured: Measured, trials: Trials, tokens: Sequence[str]) -> list[OrderEffect]:
+    """Swap pairs of the words with the largest effects, in inputs that contain both.
+
+    Marks are left out: in the place of a word, and a word in theirs, they join other words.
+    """
+    has_letters = np.array(
+        [tokens[s][-1].isalnum() or kind_of(tokens[s]) != "word" for s in trials.words]
+    )
+    words = trials.words[has_letters]
+    sizes = np.nan_to_num(trials.removed(measured).mean[has_letters])
+    totals = sizes * measured.inputs_with()[words]
+    largest = words[np.argsort(-totals, kind="stable")[:N_WORDS]]
     pairs = _varying_pairs(measured, np.sort(largest))
     if not pairs:
         return []
@@ -58,6 +67,11 @@ def probe_orders(measured: Measured, trials: Trials) -> list[OrderEffect]:
     chosen = [pairs[i] for i in best]
     changes = _swap(measured, chosen, FIRST, "model: orders of words")
     return [_effect(pair, change) for pair, change in zip(chosen, changes, strict=True)]
+
+
+def _is_mark(token: str) -> bool:
+    """Whether a token is punctuation or a symbol."""
+    return kind_of(token) == "word" and not any(letter.isalnum() for letter in token)
 
 
 @dataclass(frozen=True)

@@ -150,10 +150,10 @@ class TextSubject:
         occurrences = self._occurrences[document]
         inserted = " ".join(self._spellings[s] for s in new)
         slot = int(place * len(occurrences) + 0.5)
-        if slot < len(occurrences):
-            at = occurrences[slot].start
-            return f"{text[:at]}{inserted} {text[at:]}"
-        return f"{text} {inserted}"
+        if slot == len(occurrences):
+            return f"{text} {inserted}"
+        at = occurrences[slot].start
+        return _with_inserted(text[:at], inserted, text[at:])
 
     def swapped(self, first: Ints, second: Ints, windows: Ints) -> Floats:
         """Logits of documents in each of which two words change places."""
@@ -198,3 +198,13 @@ class TextSubject:
                 f"not finite: it must return one row of {self._width} probabilities or scores each"
             )
         return logits
+
+
+def _with_inserted(before: str, inserted: str, after: str) -> str:
+    """A text with words put in, apart from the words at either side; "phone." → "phone tablet."."""
+    if not before or before[-1].isspace():
+        return f"{before}{inserted} {after}"
+    space_after = ""
+    if after[:1].isalnum():
+        space_after = " "
+    return f"{before} {inserted}{space_after}{after}"
