@@ -35,6 +35,33 @@ MIN_R2 = 0.9
 
 
 @dataclass(frozen=True)
+class SelectingDocuments:
+    """Of the documents with some types: the fractions that select all, and any, of them, and their
+    number."""
+
+    all_share: float
+    any_share: float
+    documents: int
+
+    @classmethod
+    def of(
+        cls, counts: Counts, mask: NDArray[np.bool_], is_asked: NDArray[np.bool_]
+    ) -> SelectingDocuments:
+        """For the selected entries, and those of the types, both of shape (nnz,)."""
+        document, n_documents = counts.entry_documents, counts.n_documents
+        n_asked = np.bincount(document, is_asked, n_documents)
+        n_selected = np.bincount(document, is_asked & mask, n_documents)[n_asked > 0]
+        n_asked = n_asked[n_asked > 0]
+        if not len(n_asked):
+            return cls(math.nan, math.nan, 0)
+        return cls(
+            all_share=float(np.mean(n_selected == n_asked)),
+            any_share=float(np.mean(n_selected > 0)),
+            documents=len(n_asked),
+        )
+
+
+@dataclass(frozen=True)
 class Attended:
     """The tokens that the limit selects, compared with the important ones.
 
@@ -74,23 +101,8 @@ class Attended:
         important types, shape (|S|,)."""
         m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
 
-        def shares(matter: NDArray[np.bool_]) -> tuple[float, float, int]:
-            """Among the documents with types that matter: the fractions that select all and any of
-            them, and their number."""
-            all_of, some_of = (
-                np.bincount(document, matter, n),
-                np.bincount(document, matter & mask, n),
-            )
-            known = all_of > 0
-            if not known.any():
-                return math.nan, math.nan, 0
-            return (
-                float(np.mean((some_of == all_of)[known])),
-                float(np.mean((some_of > 0)[known])),
-                int(known.sum()),
-            )
-
-        every, some, documents = shares(important[m.indices])
+        selecting = SelectingDocuments.of(counts, mask, important[m.indices])
+        is_one_sided = counts.one_sided[m.indices] != 0
         final = math.nan
         for row in range(len(flow.log_time) - 1, -1, -1):
             scores = (E @ flow.at(row))[m.indices]
@@ -107,10 +119,10 @@ class Attended:
         return cls(
             mask=mask,
             ties=int(np.sum(np.bincount(document, mask, n) > 1)),
-            all_share=every,
-            any_share=some,
-            important_documents=documents,
-            one_sided_share=shares(counts.one_sided[m.indices] != 0)[1],
+            all_share=selecting.all_share,
+            any_share=selecting.any_share,
+            important_documents=selecting.documents,
+            one_sided_share=SelectingDocuments.of(counts, mask, is_one_sided).any_share,
             final_from=final,
             limit_error=float(np.abs(logits(m, u, w)[:, 0] - mean).max()),
         )

@@ -56,15 +56,15 @@ class SplitLandscape:
         q = face.outside.T @ p
         u = self._A @ (face.inside.T @ p) + (F @ q)[face.group]
         moves = moving_entries(land, face, u, clock, margin)
-        kept = moves | face.mask | land.strong(p, clock, margin)
-        self.land = LiveEntries(land, kept, u)
+        is_strong = moves | face.mask | land.strong(p, clock, margin)
+        self.land = LiveEntries(land, is_strong, u)
         counts = self.land.counts
 
         # Open entries are the unselected ones; idle ones move nothing yet.
-        self._is_open = ~face.mask[kept]
+        self._is_open = ~face.mask[is_strong]
         self._open = np.flatnonzero(self._is_open)
         self._open_documents = counts.entry_documents[self._open]
-        is_moving = moves[kept][self._open]
+        is_moving = moves[is_strong][self._open]
         self._idle = np.flatnonzero(~is_moving)
         # Of each the group that its document selects and its own.
         own = face.own[self._open_documents]

@@ -205,37 +205,37 @@ def prove_point(limit: FlowLimit) -> FlowLimit:
     """
     flow = limit.flow
     anywhere = {"log_time": np.array(0.0), "radius": np.array(1.0)}
-    here = with_point(limit, anywhere | {"point": flow.p})
-    if not here.unproved:
-        return replace(here, proved="from this point on")
+    from_last = with_point(limit, anywhere | {"point": flow.p})
+    if not from_last.unproved:
+        return replace(from_last, proved="from this point on")
     if flow.limit is None:
-        return here
-    there = with_point(limit, anywhere | {"point": flow.limit})
-    if there.unproved:
-        return here
-    return replace(there, unproved=here.unproved, proved="attractor")
+        return from_last
+    from_limit = with_point(limit, anywhere | {"point": flow.limit})
+    if from_limit.unproved:
+        return from_last
+    return replace(from_limit, unproved=from_last.unproved, proved="attractor")
 
 
 def prove_divergence(limit: FlowLimit, inequality: Inequality) -> FlowLimit:
     """From the last point of the curve on if that holds, else from a later point of the line."""
-    here = Attempt.at(inequality, inequality.beside(limit.flow.coordinates[-1]))
-    limit = replace(limit, proof=here.figures(), unproved=here.failure)
-    if here.holds:
-        limit = with_point(limit, here.arrays(limit.flow))
+    last = Attempt.at(inequality, inequality.beside(limit.flow.coordinates[-1]))
+    limit = replace(limit, proof=last.figures(), unproved=last.failure)
+    if last.holds:
+        limit = with_point(limit, last.arrays(limit.flow))
         if not limit.unproved:
             return replace(limit, proved="from this point on")
-    for log_time in (here.place.log_time * LATER).tolist():
+    for log_time in (last.place.log_time * LATER).tolist():
         later = Attempt.at(inequality, inequality.on_line(log_time))
         if later.holds:
             break
     else:
         return replace(limit, certificate=limit.certificate | later.arrays(limit.flow))
-    there = with_point(limit, later.arrays(limit.flow))
-    if there.unproved:
-        reason = f"{limit.unproved}; further out, {there.unproved}"
-        return replace(limit, certificate=there.certificate, unproved=reason)
-    figures = there.proof | {"attractor_log_time": later.place.log_time}
-    return replace(there, proof=figures, unproved=limit.unproved, proved="attractor")
+    proved_later = with_point(limit, later.arrays(limit.flow))
+    if proved_later.unproved:
+        reason = f"{limit.unproved}; further out, {proved_later.unproved}"
+        return replace(limit, certificate=proved_later.certificate, unproved=reason)
+    figures = proved_later.proof | {"attractor_log_time": later.place.log_time}
+    return replace(proved_later, proof=figures, unproved=limit.unproved, proved="attractor")
 
 
 def with_point(limit: FlowLimit, stated: Arrays) -> FlowLimit:
