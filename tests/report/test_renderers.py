@@ -18,6 +18,7 @@ from tokensieve.report.blocks import (
     Block,
     Column,
     Command,
+    Fact,
     Facts,
     Passage,
     Passages,
@@ -54,7 +55,7 @@ def blocks_with(text: str) -> tuple[Block, ...]:
     passage = Passage(((text, 0.5), (" and ", 0.0), (text, -1.0)), named, 7, named, "bad", "train")
     return (
         Text(named, "lead"),
-        Facts(((named, named, named),)),
+        Facts((Fact(named, named, named),)),
         Command(f"tokensieve audit '{named}'", named),
         Tokens(named, (text, named), 3),
         Section(named, (Section(named, (Text(named), Passages(named, (passage,))), level="high"),)),

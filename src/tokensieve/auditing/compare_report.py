@@ -15,7 +15,17 @@ from tokensieve.auditing.saved_audit import SavedAudit
 from tokensieve.auditing.settings import CHANGES
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import LEVEL
-from tokensieve.report.blocks import Block, Column, Facts, Picture, Report, Section, Table, Text
+from tokensieve.report.blocks import (
+    Block,
+    Column,
+    Fact,
+    Facts,
+    Picture,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from tokensieve.task.tasks import Labels, Preferences
 from tokensieve.wording import count, percent, plural, signed
 
@@ -135,13 +145,13 @@ def _sizes(saved: SavedAudit) -> str:
     return f"{saved.n_train:,} training, {saved.n_test:,} test"
 
 
-def _accuracy_facts(found: ComparedAudits) -> tuple[tuple[str, str, str], ...]:
+def _accuracy_facts(found: ComparedAudits) -> tuple[Fact, ...]:
     """Both accuracies, and the change unless the audits are the same."""
     facts = []
     for name, saved in (("Test accuracy before", found.before), ("After", found.after)):
         accuracy = saved.accuracy
         interval = f"95% CI {percent(accuracy.low)} to {percent(accuracy.high)}"
-        facts.append((name, percent(accuracy.value), interval))
+        facts.append(Fact(name, percent(accuracy.value), interval))
     if found.identical:
         return tuple(facts)
     change = found.accuracy
@@ -152,7 +162,7 @@ def _accuracy_facts(found: ComparedAudits) -> tuple[tuple[str, str, str], ...]:
     how = "the audits tested different documents"
     if change.everywhere is not None:
         how = "the same test documents, one by one"
-    facts.append(("Change in points", value, f"95% CI {low} to {high}; {how}"))
+    facts.append(Fact("Change in points", value, f"95% CI {low} to {high}; {how}"))
     return tuple(facts)
 
 

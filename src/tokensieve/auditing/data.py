@@ -24,7 +24,7 @@ from tokensieve.evidence.paired import PairedDifference
 from tokensieve.report.blocks import Passage
 from tokensieve.task.agreement import FLOOR, Quadrant
 from tokensieve.task.refitted import RefitComparison
-from tokensieve.task.tasks import CorpusModel
+from tokensieve.task.tasks import CorpusModel, OfCorpusModel
 from tokensieve.text.vocabulary import CountedCorpus
 
 MAX_CLASSES_IN_ERROR = 10
@@ -53,7 +53,7 @@ class FewWords:
 
 
 @dataclass(frozen=True, repr=False)
-class AuditData:
+class AuditData(OfCorpusModel):
     """What an audit measured.
 
     Attributes:
@@ -106,31 +106,6 @@ class AuditData:
     test_given: bool = False
 
     # ---- the data
-
-    @property
-    def name(self) -> str:
-        """The source."""
-        return self.learned.train.corpus.name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Class names; with two, the second is y = +1."""
-        return self.learned.train.counts.classes
-
-    @property
-    def documents(self) -> dict[str, int]:
-        """{"train": …, "test": …}."""
-        return dict(self.learned.summary["documents"])
-
-    @property
-    def class_documents(self) -> dict[str, int]:
-        """Training documents per class."""
-        return dict(self.learned.summary["class_documents"])
-
-    @property
-    def token_types(self) -> int:
-        """|S|."""
-        return self.learned.train.counts.n_types
 
     @property
     def unknown_share(self) -> float:

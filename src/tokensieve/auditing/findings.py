@@ -11,7 +11,6 @@ from tokensieve.escape import for_display, html_table
 from tokensieve.evidence.intervals import Share
 from tokensieve.text.excerpts import Excerpt
 
-LEVELS = ("high", "medium", "low")
 HIGH_SEVERITY = 0.05  # the prediction of one document in twenty is in doubt
 MEDIUM_SEVERITY = 0.01  # that of one in a hundred
 MAX_ROWS_IN_JSON = 1000  # findings.csv has all

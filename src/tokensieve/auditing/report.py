@@ -34,6 +34,7 @@ from tokensieve.report.blocks import (
     Block,
     Column,
     Command,
+    Fact,
     Facts,
     FindingTokens,
     InteractiveAudit,
@@ -212,16 +213,16 @@ def _map_of_headline(audit: AuditData) -> list[Block]:
     return [token_map(audit, first_class(audit), "value", "alarm", marked)]
 
 
-def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[tuple[str, str, str], ...]:
+def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[Fact, ...]:
     """The model's accuracy and those that it is compared with."""
     accuracy = audit.accuracy
     interval = f"95% CI {percent(accuracy.low)} to {percent(accuracy.high)}"
-    facts = [("Test accuracy", percent(accuracy.value), interval)]
+    facts = [Fact("Test accuracy", percent(accuracy.value), interval)]
     if audit.baseline is not None:
         against_model = f"the model: {change_clause(audit.baseline)}"
         value = percent(audit.baseline.before)
-        facts.append(("TF-IDF + logistic regression", value, against_model))
-    facts += [(reference.name, percent(reference.value), "") for reference in sections.references]
+        facts.append(Fact("TF-IDF + logistic regression", value, against_model))
+    facts += [Fact(reference.name, percent(reference.value)) for reference in sections.references]
     return tuple(facts)
 
 

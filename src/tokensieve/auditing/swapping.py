@@ -13,6 +13,7 @@ import polars as pl
 
 from tokensieve.errors import InputError
 from tokensieve.text.formatting import is_formatting
+from tokensieve.text.matches import TokenSpan
 from tokensieve.text.tokenizers import Tokenizer, with_named_words
 
 
@@ -64,21 +65,12 @@ def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) ->
     return pl.Series(texts.name, swapped, dtype=pl.String)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a token stands in a text, in characters."""
-
-    start: int
-    end: int
-    token: str
-
-
-def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[_Place]:
+def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[TokenSpan]:
     """Where the tokens stand, from left to right, without overlaps; the longest n-gram first."""
     spans = tokenizer.spans(text)
-    words = [word for _, _, word in spans]
+    words = [span.token for span in spans]
     by_length = sorted((token.split(" ") for token in tokens), key=len, reverse=True)
-    places: list[_Place] = []
+    places: list[TokenSpan] = []
     at = 0
     while at < len(words):
         parts = next((parts for parts in by_length if words[at : at + len(parts)] == parts), None)
@@ -86,7 +78,7 @@ def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[_Pla
             at += 1
             continue
         end = at + len(parts)
-        places.append(_Place(spans[at][0], spans[end - 1][1], " ".join(parts)))
+        places.append(TokenSpan(spans[at].start, spans[end - 1].end, " ".join(parts)))
         at = end
     return places
 

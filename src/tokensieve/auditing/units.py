@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tokensieve.text.matches import TokenSpan
+
 GLUE = ("-", "_", "/", "#", ":")  # bind the letters and the number of a code
 _NUMBER_OF_CODE = re.compile(r"\d{2,}")
 
@@ -64,7 +66,7 @@ def widened(text: str, cuts: Sequence[Cut]) -> list[Cut]:
     return merged
 
 
-def glued_numbers(text: str, spans: Sequence[tuple[int, int, str]], cut: set[int]) -> set[int]:
+def glued_numbers(text: str, spans: Sequence[TokenSpan], cut: set[int]) -> set[int]:
     """Places of numbers that a dash or the like binds to a cut word, as in INV-38977.
 
     Args:
@@ -74,7 +76,7 @@ def glued_numbers(text: str, spans: Sequence[tuple[int, int, str]], cut: set[int
     """
     glued: set[int] = set()
     for place in cut:
-        if not spans[place][2].isalpha():
+        if not spans[place].token.isalpha():
             continue
         for step in (1, -1):
             neighbour = place + step
@@ -84,11 +86,11 @@ def glued_numbers(text: str, spans: Sequence[tuple[int, int, str]], cut: set[int
     return glued - cut
 
 
-def _is_glued(text: str, spans: Sequence[tuple[int, int, str]], place: int, step: int) -> bool:
+def _is_glued(text: str, spans: Sequence[TokenSpan], place: int, step: int) -> bool:
     """Whether a word is a number that nothing but a dash or the like parts from the one before."""
     left, right = sorted((place - step, place))
-    between = text[spans[left][1] : spans[right][0]]
-    return between in GLUE and _NUMBER_OF_CODE.fullmatch(spans[place][2]) is not None
+    between = text[spans[left].end : spans[right].start]
+    return between in GLUE and _NUMBER_OF_CODE.fullmatch(spans[place].token) is not None
 
 
 def without_empty_signature(shorter: str, before: str) -> str:

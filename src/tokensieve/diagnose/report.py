@@ -21,6 +21,7 @@ from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
     Column,
+    Fact,
     Facts,
     Mark,
     Medium,
@@ -431,10 +432,10 @@ class DiagnosisReport:
         accuracy = f"95% CI {percent(skill.accuracy_low)} to {percent(skill.accuracy_high)}"
         auc = f"95% CI {plain(skill.auc_low)} to {plain(skill.auc_high)}"
         facts = (
-            ("accuracy", percent(skill.accuracy), accuracy),
-            ("largest class", percent(skill.majority), ""),
-            ("AUC", plain(skill.auc), auc),
-            ("AUC of random weights", plain(skill.auc_random), "97.5% of draws are lower"),
+            Fact("accuracy", percent(skill.accuracy), accuracy),
+            Fact("largest class", percent(skill.majority)),
+            Fact("AUC", plain(skill.auc), auc),
+            Fact("AUC of random weights", plain(skill.auc_random), "97.5% of draws are lower"),
         )
         return Facts(facts), self._confusion(), Text(f"Length: {self._length()}.")
 

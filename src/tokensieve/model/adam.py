@@ -133,7 +133,7 @@ def train(
     done = 0
     for batches in _batches(rows, schedule, pause):
         sizes = _step_sizes(np.arange(done, done + len(batches)), schedule)
-        arguments = [*documents, batches, *sizes, sink, pairs, table, *room]
+        arguments: list[Any] = [*documents, batches, *sizes, sink, pairs, table, *room]
         _adam(*arguments)
         done += len(batches)
         w = table[:, PER_NUMBER::PER_NUMBER].copy()

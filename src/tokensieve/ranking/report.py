@@ -14,6 +14,7 @@ from tokensieve.report.blocks import (
     Block,
     Column,
     Command,
+    Fact,
     Facts,
     Medium,
     Picture,
@@ -170,13 +171,13 @@ def _extrapolation(data: RankingData) -> list[Text]:
 
 
 def _facts(data: RankingData) -> Facts:
-    facts = [("Battles", f"{data.n_battles:,}", ""), ("Models", f"{len(data.rows):,}", "")]
+    facts = [Fact("Battles", f"{data.n_battles:,}"), Fact("Models", f"{len(data.rows):,}")]
     if data.has_style:
-        facts.append(("Moved by style", plural(len(data.moved), "model"), ""))
+        facts.append(Fact("Moved by style", plural(len(data.moved), "model")))
     length = data.effect("length")
     if length is not None:
         value = percent(float(expit(length.joint.value)))
-        facts.append(("Wins of an answer twice as long", value, "all else equal"))
+        facts.append(Fact("Wins of an answer twice as long", value, "all else equal"))
     return Facts(tuple(facts))
 
 

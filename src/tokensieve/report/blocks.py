@@ -17,7 +17,7 @@ import polars as pl
 from tokensieve import wording
 from tokensieve.arrays import Ints
 from tokensieve.escape import for_display
-from tokensieve.task.tasks import CorpusModel
+from tokensieve.task.tasks import CorpusModel, OfCorpusModel
 
 Style = Literal["plain", "lead", "next", "note", "good", "warning", "bad"]
 Format = Literal[
@@ -59,11 +59,19 @@ class ValueAndInterval(NamedTuple):
     high: float
 
 
+class Fact(NamedTuple):
+    """A figure with its label; the note may be empty."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
 @dataclass(frozen=True)
 class Facts:
-    """A few figures side by side: (label, value, note); the note may be empty."""
+    """A few figures side by side."""
 
-    facts: tuple[tuple[str, str, str], ...]
+    facts: tuple[Fact, ...]
     only: tuple[Medium, ...] = EVERYWHERE
 
 
@@ -211,7 +219,7 @@ class FindingTokens:
 
 
 @dataclass(frozen=True, eq=False)
-class InteractiveAudit:
+class InteractiveAudit(OfCorpusModel):
     """The interactive part of an audit's page: a map and a table of all tokens, documents, a box.
 
     The scripts in `report/live` draw it.
@@ -242,31 +250,6 @@ class InteractiveAudit:
     right: Ints
     wrong: Ints
     instead: tuple[Block, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The source."""
-        return self.learned.train.corpus.name
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Class names; with two, the second is y = +1."""
-        return self.learned.train.counts.classes
-
-    @property
-    def documents(self) -> dict[str, int]:
-        """{"train": …, "test": …}."""
-        return dict(self.learned.summary["documents"])
-
-    @property
-    def class_documents(self) -> dict[str, int]:
-        """Training documents per class."""
-        return dict(self.learned.summary["class_documents"])
-
-    @property
-    def token_types(self) -> int:
-        """|S|."""
-        return self.learned.train.counts.n_types
 
 
 @dataclass(frozen=True)

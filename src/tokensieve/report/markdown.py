@@ -94,8 +94,8 @@ def _block(block: Block) -> list[str]:
 
 def _facts(block: blocks.Facts) -> str:
     lines = []
-    for name, value, note in block.facts:
-        line = f"- {_safe(name)}: **{_safe(value)}** {_safe(note)}"
+    for fact in block.facts:
+        line = f"- {_safe(fact.label)}: **{_safe(fact.value)}** {_safe(fact.note)}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 

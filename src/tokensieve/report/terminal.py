@@ -226,11 +226,11 @@ def _show(content: Iterable[Block], console: _Console) -> None:
 
 
 def _show_facts(facts: blocks.Facts, console: _Console) -> None:
-    width = max(len(name) for name, _, _ in facts.facts)
-    for name, value, note in facts.facts:
-        line = Line(f"{name:<{width}}  {value}")
-        if note:
-            line += Line(f"  {note}", style="dim")
+    width = max(len(fact.label) for fact in facts.facts)
+    for fact in facts.facts:
+        line = Line(f"{fact.label:<{width}}  {fact.value}")
+        if fact.note:
+            line += Line(f"  {fact.note}", style="dim")
         console.print(line)
 
 

@@ -383,6 +383,37 @@ class CorpusModel:
         }
 
 
+class OfCorpusModel:
+    """What the documents of a model are; for results that hold one as `learned`."""
+
+    learned: CorpusModel
+
+    @property
+    def name(self) -> str:
+        """The source."""
+        return self.learned.train.corpus.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names; with two, the second is y = +1."""
+        return self.learned.train.counts.classes
+
+    @property
+    def documents(self) -> dict[str, int]:
+        """{"train": …, "test": …}."""
+        return dict(self.learned.summary["documents"])
+
+    @property
+    def class_documents(self) -> dict[str, int]:
+        """Training documents per class."""
+        return dict(self.learned.summary["class_documents"])
+
+    @property
+    def token_types(self) -> int:
+        """|S|."""
+        return self.learned.train.counts.n_types
+
+
 def _number_of_folds(counts: Counts, units: Ints | None) -> int:
     """How many folds the documents allow, and are worth their time; 0 if they allow none.
 

@@ -254,7 +254,7 @@ def meaningful_first(group: Sequence[Suspect], n_documents: int) -> list[Suspect
     finding before what is in some, and what decides many documents before what decides few.
     """
 
-    def rank(suspect: Suspect) -> tuple[bool, bool, float]:
+    def rank(suspect: Suspect) -> tuple[float, ...]:
         n_decided = suspect.certainty * len(suspect.documents)
         return is_vague(suspect.token), not is_in_most(suspect, n_documents), -n_decided
 
