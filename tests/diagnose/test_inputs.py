@@ -161,7 +161,8 @@ def test_estimators_without_probabilities(few: Any) -> None:
     found = diagnose(
         two, None, held.texts.to_list(), held.labels.tolist(), DiagnoseSettings(min_documents=5)
     )
-    assert found.learned is True and found.accuracy > 0.7
+    # the mark, which says nothing here, misleads it in a quarter of the reviews
+    assert found.learned is True and found.accuracy > 0.6
     three = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(
         train.texts.to_list(), np.arange(600) % 3
     )

@@ -507,7 +507,8 @@ def test_the_command_line(client: Any, run: Run, tmp_path: Path) -> None:
     # 400 reviews teach the words of two topics less well than those of one: 0.80 here, where who
     # knows the generator reaches 0.91; a model that had learned nothing would be at one half
     assert found["test_accuracy"] > 0.75
-    assert found["test_accuracy"] == pytest.approx(local["test_accuracy"], abs=0.02)
+    # two standard errors of the accuracy on 400 reviews
+    assert found["test_accuracy"] == pytest.approx(local["test_accuracy"], abs=0.04)
     assert found["documents"] == {"train": N, "test": N}
     assert run("predict", "there", "b.parquet")[0] == 0
     status, _, said = run(*common, "--cluster", "tcp://127.0.0.1:9", "--out", "nowhere")
