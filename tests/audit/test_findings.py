@@ -549,16 +549,16 @@ def test_a_card_names_the_most_meaningful_part_of_a_mark(
 
 def test_a_leak_is_shown_as_its_copies_and_no_map_of_a_class_that_nothing_names() -> None:
     """The page began with a map of the largest class, which said nothing of the leak."""
-    words = {"a": "red rose petal", "b": "blue sea wave", "c": "green leaf tree"}
+    texts = [text.partition("\n")[0] for text in demo_reviews(600, seed=8).texts]
     rng = np.random.default_rng(0)
-    labels = rng.choice(list(words), 600, p=[0.25, 0.35, 0.4]).tolist()
-    texts = [
-        " ".join(rng.permutation([*words[label].split(), *"we saw it there again today".split()]))
-        for label in labels
-    ]
-    leaked = [*texts[:-40], *texts[:40]]
-    found = audited(leaked, labels)
-    copies = [one for one in found.findings if one.kind in ("leak", "repeated")]
+    labels = rng.choice(list("abc"), 600, p=[0.25, 0.35, 0.4]).tolist()
+    frame = pl.DataFrame({"text": texts, "label": labels})
+    thorough = Settings(baseline=False)  # near copies are looked for in thorough audits
+    # 40 of the 120 test documents are training documents with one word more
+    copied = frame[480:520].with_columns(text=pl.col("text") + " indeed")
+    test = pl.concat([copied, frame[520:]])
+    found = audit(frame[:520], thorough, test=test, text="text", label="label")
+    copies = [one for one in found.findings if one.kind == "leak"]
     found = replace(found, findings=tuple(copies))
     shown = [block for block in found.report().blocks if isinstance(block, Picture | Passages)]
     assert isinstance(shown[0], Passages) and len(shown[0].passages) >= 2

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from tokensieve.auditing.artefacts.shapes import NUMBER_WORDS
 from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
@@ -113,9 +114,9 @@ def _ratings(scale: int, known_tokens: Sequence[str], tokenizer: Tokenizer) -> l
 
 
 def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
-    """The ratings of training documents on the scale of 7/10 that are written in other ways.
+    """All other ratings on the scale of 7/10: 9.5/10, "7 out of 10", "seven out of ten", "7 / 10".
 
-    Such as "7 out of 10", "seven out of ten" and "7 / 10".
+    Those that training documents contain, and those that new documents are likely to contain.
     """
     tokenizer = train.vocabulary.tokenizer
     ratings = [token for token in tokens if _RATING.fullmatch(token) or token.startswith("n/")]
@@ -128,7 +129,9 @@ def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
         found = batch.str.to_lowercase().str.extract_all(_RATING_IN_WORDS).explode()
         written.update(found.drop_nulls().unique())
     grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written}
-    return sorted(grams)
+    grams |= {f"{rating} out of 10" for rating in range(MAX_COMPLETE_SCALE + 1)}
+    grams |= {f"{word} out of ten" for word in NUMBER_WORDS}
+    return [f"n/{MAX_COMPLETE_SCALE}", *sorted(grams)]
 
 
 def _whole_phrases(words: Sequence[str], finding: Finding, train: CountedCorpus) -> list[str]:
