@@ -92,22 +92,26 @@ def value_terms(
         total += q[i]
         if q[i] > q[top]:
             top = i
-    values = w[types] - w[types[top]]
+    top_value = w[types[top]]
     for i in range(len(q)):
-        t[i] = q[i] * values[i]
+        t[i] = q[i] * (w[types[i]] - top_value)
         largest = max(largest, abs(t[i]))
     # What is lost beside larger terms is 1e-100 of them.
     if largest > max(1e-200 * q[top], 1e-300):
         scale = np.log(largest / total)
-        q *= 1 / total
-        t *= 1 / largest
+        whole, part = 1 / total, 1 / largest
+        for i in range(len(q)):
+            q[i] *= whole
+            t[i] *= part
     else:
-        scale = distant_terms(values, u[types] + log_counts - (base + np.log(total)), q, t)
+        level = u[types] + log_counts - (base + np.log(total))
+        scale = distant_terms(w[types] - top_value, level, q, t)
     moved = 0.0
     for i in range(len(q)):
         moved += t[i]
-    t -= q * moved
-    return w[types[top]] + moved * np.exp(scale), scale
+    for i in range(len(q)):
+        t[i] -= q[i] * moved
+    return top_value + moved * np.exp(scale), scale
 
 
 @numba.njit(cache=True, parallel=True)

@@ -55,7 +55,9 @@ def require(condition: bool, reason: str) -> None:
 
 def exact(values: np.ndarray) -> arb_mat:
     """A matrix of these numbers."""
-    return arb_mat(*values.shape, values.ravel().tolist())
+    n_rows, n_columns = values.shape
+    numbers: list[float] = values.ravel().tolist()
+    return arb_mat(n_rows, n_columns, numbers)
 
 
 def floats(A: arb_mat) -> np.ndarray:
@@ -115,7 +117,8 @@ class Rows:
     def distances(self, row: int, others: list[int]) -> list[float]:
         """Upper bounds on the distances of some vectors from one of them."""
         rounded = np.linalg.norm(self.values[others] - self.values[row], axis=1)
-        return ((rounded + 2 * self.error) * ROUNDED_UP).tolist()
+        bounds: list[float] = ((rounded + 2 * self.error) * ROUNDED_UP).tolist()
+        return bounds
 
     def widest(self, rows: list[int]) -> arb:
         """An upper bound on the distances between some vectors."""
@@ -554,7 +557,8 @@ class Divergence:
 def weighted_gram(N: np.ndarray, weights: list[arb]) -> arb_mat:
     """Σ weight n nᵀ."""
     weighted = [weight * n_k for weight, n in zip(weights, N.tolist(), strict=True) for n_k in n]
-    return exact(N.T) * arb_mat(*N.shape, weighted)
+    n_rows, n_columns = N.shape
+    return exact(N.T) * arb_mat(n_rows, n_columns, weighted)
 
 
 def check(arrays: dict[str, np.ndarray]) -> Proof:
