@@ -169,8 +169,9 @@ def _wins_picture(facts: PreferenceFacts) -> Picture:
             }
             for row in rows.iter_rows(named=True)
         ]
-    schema = dict.fromkeys(("overall", "rate", "low", "high"), pl.Float64)
-    table = pl.DataFrame(rates, schema={"text": pl.String} | schema)
+    schema: dict[str, type[pl.DataType]] = {"text": pl.String}
+    schema |= dict.fromkeys(("overall", "rate", "low", "high"), pl.Float64)
+    table = pl.DataFrame(rates, schema=schema)
     listed = ", ".join(
         f"{row['text']} {percent(row['overall'], 0)}" for row in table.iter_rows(named=True)
     )

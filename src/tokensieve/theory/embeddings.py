@@ -378,9 +378,9 @@ def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t
         mode = FROZEN
     E = state["E"]
     none = np.empty((0, 0), E.dtype)
-    moments = [state.get(f"moment_E{k}", none) for k in (1, 2)]
+    moments = {k: state.get(f"moment_E{k}", none) for k in (1, 2)}
     right = np.vstack([state["p"], state["v"]])
-    pull = _pull_and_update(E, *moments, left, right, mode, rate, root)
+    pull = _pull_and_update(E, moments[1], moments[2], left, right, mode, rate, root)
     for name, slope in (("p", pull[0]), ("v", pull[1:])):
         if name in settings.frozen:
             continue

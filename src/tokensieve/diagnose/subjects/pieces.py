@@ -138,7 +138,8 @@ class PieceSubject:
         pair = self._pair[self._windows.at(window)]
         is_word = pair >= 0
         weights = of_pieces[is_word].astype(np.float64)
-        return np.bincount(pair[is_word] - first, weights, end - first)
+        sums = np.bincount(pair[is_word] - first, weights, end - first)
+        return np.asarray(sums, dtype=np.float64)
 
     def without(self, words: Sequence[Ints], windows: Ints) -> Floats:
         """Logits of inputs without some words each, shape (n, M); nan if nothing else is in them.

@@ -115,7 +115,11 @@ def _rings(marked: pl.DataFrame) -> list[Specification]:
     """Open rings around the tokens that stand out, with their own entry in the legend."""
     if marked.is_empty():
         return []
-    legend = {"title": None, "orient": "top", "symbolFillColor": "transparent"}
+    legend: Specification = {
+        "title": None,
+        "orient": "top",
+        "symbolFillColor": "transparent",
+    }
     legend |= {"symbolSize": 120, "symbolStrokeWidth": 2.2, "labelLimit": 300}
     stroke = {
         "field": "ring",
