@@ -314,8 +314,10 @@ def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
     ):
         rows = specification(picture)["datasets"]["words"]
         top = table.head(len(rows))
-        assert [row["x"] for row in rows] == top[column].to_list()
-        assert [row["low"] for row in rows] == top[f"{column}_low"].to_list()
+        scale = 100 if column == "share" else 1  # shares are drawn in percent
+        for drawn, name in (("x", column), ("low", f"{column}_low")):
+            values = [row[drawn] for row in rows]
+            assert values == pytest.approx([scale * value for value in top[name].to_list()])
 
 
 @pytest.mark.usefixtures("undrawn")

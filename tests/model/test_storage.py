@@ -88,7 +88,8 @@ def trained() -> dict[str, AttentionClassifier]:
     found = {}
     for kind in KINDS:
         texts, labels = training(kind)
-        tokenizer = None
+        # the JavaScript below reads scripts without spaces by characters; words.js knows words
+        tokenizer = WordTokenizer(words="characters")
         if kind == "pieces":
             tokenizer = Pieces(models.BPE())
             tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -239,5 +239,6 @@ def test_the_command_line_with_fields(run: Run, tmp_path: Path) -> None:
     found = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
     assert found[0] == {"title": "", "body": "text number 0 is long", "y": "no"}
     assert found[1] == {"title": "great thing", "body": "text number 1 is long", "y": "yes"}
+    (tmp_path / "b.jsonl").unlink()
     status, _, said = run(*masking, "refund")
     assert status == 2 and "does not name a field; write title:TOKEN, body:TOKEN" in said

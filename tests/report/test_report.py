@@ -162,7 +162,7 @@ def test_page_asks_for_nothing(
 
 def test_pictures_in_the_page_are_well_formed_and_inert(hostile: tuple[Audit, str]) -> None:
     sources = [str(a["src"]) for tag, a in VisiblePage(hostile[1]).elements if tag == "img"]
-    assert len(sources) == 4
+    assert len(sources) == 5
     for source in sources:
         root = ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
         tags = {element.tag.rpartition("}")[2] for element in root.iter()}
@@ -326,10 +326,10 @@ def test_every_first_screen_has_a_picture_and_the_next_step(
     leak = replace(
         shortcut, kind="leak", tokens=(), action="Keep each text on one side of the split."
     )
-    for findings, marked in (((), ()), ((leak,), ()), ((leak, shortcut), ())):
+    for findings in ((), (leak,), (leak, shortcut)):
         blocks = changed(plain_page[0], findings=findings).report().blocks
         screen = blocks[: next(i for i, block in enumerate(blocks) if isinstance(block, Section))]
-        assert [block.data["marked"] for block in screen if isinstance(block, Picture)] == [marked]
+        assert any(isinstance(block, Picture) for block in screen)
         said = [block.text for block in screen if isinstance(block, Text)]
         assert (leak.action in said) == bool(findings)
         has_command = any(isinstance(block, Command) for block in screen)

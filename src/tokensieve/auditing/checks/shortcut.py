@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Ints
 from tokensieve.auditing.artefacts.controls import Controls, run_controls
-from tokensieve.auditing.artefacts.forms import is_chosen, suspicious_forms
-from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE
+from tokensieve.auditing.artefacts.forms import NEARLY_DECIDING, is_chosen, suspicious_forms
+from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE, Scored
 from tokensieve.auditing.artefacts.search import ArtefactSearch, search
 from tokensieve.auditing.artefacts.shapes import common_beginning
 from tokensieve.auditing.artefacts.suspects import (
@@ -188,8 +188,10 @@ def probability_details(suspect: Suspect) -> list[str]:
 
 
 def is_accused(suspect: Suspect) -> bool:
-    """Whether it is at least as likely an artefact as not."""
-    return suspect.probability >= ACCUSED
+    """Whether it is at least as likely an artefact as not, or formatting, which has a rule of its
+    own.
+    """
+    return suspect.is_form or suspect.probability >= ACCUSED
 
 
 @computed_once
@@ -200,13 +202,15 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
     searched = searched_texts(audit).documents
     suspects: list[Suspect] = []
     for scored in artefact_search(audit).scored:
-        if scored.probability >= POSSIBLE:
+        probability = artefact_probability(audit, scored)
+        if probability >= POSSIBLE:
             documents = searched[scored.candidate.documents]
             if scored.candidate.type < 0:
                 documents = np.flatnonzero(np.isin(copies, documents))
             else:
                 documents = counts.holders(np.array([scored.candidate.type]))[0]
-            suspects += with_members(suspect_of(scored, documents), counts)
+            suspect = replace(suspect_of(scored, documents), probability=probability)
+            suspects += with_members(suspect, counts)
     forms = suspicious_forms(counts, audit.n_words, audit.task.units(audit.train.corpus))
     suspects += [suspect_form(form) for form in forms]
     best: dict[str, Suspect] = {}
@@ -215,6 +219,18 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
         if earlier is None or suspect.probability > earlier.probability:
             best[suspect.token] = suspect
     return list(best.values())
+
+
+def artefact_probability(audit: AuditContext, scored: Scored) -> float:
+    """What the score says of a word; of a value of another column at least one half.
+
+    The score is of words, and such a value is no word of the subject.
+    """
+    candidate = scored.candidate
+    is_value = audit.fields is not None and audit.fields.is_value(candidate.words[0])
+    if is_value and candidate.certainty > NEARLY_DECIDING:
+        return max(scored.probability, ACCUSED)
+    return scored.probability
 
 
 def without_explained(audit: AuditContext, group: Sequence[Suspect]) -> list[Suspect]:
@@ -382,9 +398,10 @@ def is_likely(audit: AuditContext, suspect: Suspect) -> bool:
     The score is of words: formatting has its own rule, and a value of another column is no word of
     the subject anyway.
     """
+    if suspect.is_form:
+        return True
     is_value = audit.fields is not None and audit.fields.is_value(suspect.token)
-    is_word = not suspect.is_form and not is_value
-    return suspect.probability >= (LIKELY if is_word else ACCUSED)
+    return suspect.probability >= (ACCUSED if is_value else LIKELY)
 
 
 def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
