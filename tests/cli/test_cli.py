@@ -31,7 +31,7 @@ def test_demo_finds_the_truth_and_says_so(run: Run, tmp_path: Path) -> None:
     status, out, err = run("demo")
     assert (status, err) == (0, "")
     assert "The planted shortcut 'tablet' is the first suspicious token" in out
-    assert "19 of 20 sentiment words were found" in out
+    assert "20 of 20 sentiment words were found" in out
     assert {p.name for p in (tmp_path / "tokensieve-demo").iterdir()} == {
         "report.html", "summary.json", "tokens.csv", "table.json", "model.json", "model.safetensors", "pictures",
         "findings.json", "findings.csv", "label-issues.csv", "reviews.csv", "SHA256SUMS",

@@ -454,7 +454,7 @@ from pathlib import Path
 from reviews import write_reviews
 from tokensieve.__main__ import main
 write_reviews(Path("good.csv"), 60)
-from text.layouts import workbook
+from read.layouts import workbook
 Path("good.xlsx").write_bytes(workbook(pl.read_csv("good.csv").to_dicts()))
 sys.argv = ["tokensieve", "audit", "good.csv", "-q", "--no-baseline", "--no-pictures", "--out", "saved", "--fail-on", "0.5@1%"]
 main()

@@ -26,9 +26,10 @@ import numpy as np
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate
+from tokensieve.auditing.artefacts.shapes import is_family
 from tokensieve.auditing.artefacts.use import WordOrder
 
-MOST_TEXTS = 0.5  # with a fixed phrase: what stands around it elsewhere is hardly to be seen
+MOST_TEXTS = 0.5  # with one of its kind: what stands around it elsewhere is hardly to be seen
 NOT_TOLD = 0.4  # between 0, of what was written there, and 1, of what was inserted
 MAX_OCCURRENCES = 2_000  # of a word; more change nothing
 CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
@@ -129,7 +130,7 @@ def neighbours_of(
     class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
     inserted = inserted_between(order, outer_left, outer_right, class_rates)
     is_phrase = is_fixed_phrase(order, left, right)
-    if is_phrase and len(candidate.words) == 1 and is_in_most_texts(order, begins):
+    if len(candidate.words) == 1 and is_in_most_texts(order, begins):
         inserted = NOT_TOLD
     return Neighbours(
         inserted=inserted,
@@ -242,10 +243,18 @@ def same_slots(order: WordOrder, begins: Ints) -> Ints:
 
 
 def is_in_most_texts(order: WordOrder, begins: Ints) -> bool:
-    """Whether most texts have the fixed phrase around some positions, whatever fills its slot."""
+    """Whether most texts have a word of the same family, or the fixed phrase around some positions,
+    whatever fills its slot.
+    """
     n_texts = len(np.unique(order.documents))
-    n_with_phrase = len(np.unique(order.documents[same_slots(order, begins)]))
-    return n_with_phrase >= MOST_TEXTS * n_texts
+    shape = order.ids[begins[0]]
+    if is_fixed_phrase(order, begins - 1, begins + 1):
+        alike = same_slots(order, begins)
+    elif is_family((order.words[shape],)):
+        alike = np.flatnonzero(order.ids == shape)
+    else:
+        return False
+    return len(np.unique(order.documents[alike])) >= MOST_TEXTS * n_texts
 
 
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate
+from tokensieve.auditing.artefacts.shapes import is_family, shape_of
 
 NEARLY_AS_CERTAIN = 0.1  # of the way from neutral to certain: within chance for most words
 SAME_DOCUMENTS = 0.5  # Jaccard index: two such words are one thing
@@ -39,9 +40,13 @@ def peers_of(
 
 
 def is_rival(candidate: Candidate, other: Candidate) -> bool:
-    """Whether a word points to a class of the candidate's, and is no word of it."""
+    """Whether a word points to a class of the candidate's, and is no word of it or of its
+    family.
+    """
+    shape = shape_of(candidate.token)
+    is_of_family = is_family((shape,)) and shape == shape_of(other.token)
     shares_class = bool(set(candidate.classes) & set(other.classes))
-    return shares_class and not set(candidate.words) & set(other.words)
+    return shares_class and not is_of_family and not set(candidate.words) & set(other.words)
 
 
 def certainties_of(candidates: Sequence[Candidate]) -> Floats:

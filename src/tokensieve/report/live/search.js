@@ -38,6 +38,7 @@ const Search = {
     if (wanted && !some.length) list.append(Dom.make("li", { class: "note", role: "option", "aria-disabled": "true", text: "No token on this page contains this." }));
     list.hidden = !wanted;
     field.setAttribute("aria-expanded", String(!list.hidden));
+    field.scrollIntoView({ block: "nearest", behavior: "instant" }); // the list is fixed beside it
     const box = field.getBoundingClientRect();
     list.style.left = `${Math.max(8, Math.min(box.left, innerWidth - 330))}px`;
     const above = box.bottom + list.offsetHeight + 4 > innerHeight && box.top > list.offsetHeight; // where it is in view
