@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 HIDDEN = "…"  # in an address, for what is not shown of it
+MAX_CODES = 4  # of a text in which nothing is to be seen
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
@@ -27,7 +28,9 @@ def visible(text: str) -> str:
         code = ord(found.group())
         if 0x202A <= code <= 0x2069:
             return f"⟨U+{code:04X}⟩"
-        return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+        if code < 0x20:
+            return chr(0x2400 + code)
+        return "\u2421" if code == 0x7F else "\ufffd"
 
     return _UNSEEN.sub(picture, text)
 
@@ -40,13 +43,21 @@ def for_display(text: str, limit: int = 80, path: bool = False) -> str:
     """
     if path and ("/" in text or "\\" in text):
         text = PurePath(text).name
+    length = f" ({len(text):,} characters)"
     if len(text) > limit:
-        length = f" ({len(text):,} characters)"
-        return f"{visible(text[:limit])}…{length if len(text) - limit > len(length) else ''}"
-    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in text):
-        codes = " ".join(f"U+{ord(c):04X}" for c in text[:4]) or "(empty)"
-        return codes if len(text) <= 4 else f"{codes}… ({len(text):,} characters)"
-    return visible(text)
+        is_worth_it = len(text) - limit > len(length)
+        return f"{visible(text[:limit])}…" + (length if is_worth_it else "")
+    if any(_leaves_ink(character) for character in text):
+        return visible(text)
+    if not text:
+        return "(empty)"
+    codes = " ".join(f"U+{ord(character):04X}" for character in text[:MAX_CODES])
+    return codes if len(text) <= MAX_CODES else f"{codes}…{length}"
+
+
+def _leaves_ink(character: str) -> bool:
+    """Whether a character is to be seen: neither space nor a mark that only directs others."""
+    return not character.isspace() and unicodedata.category(character) != "Cf"
 
 
 def printable(text: str) -> str:

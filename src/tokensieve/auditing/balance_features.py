@@ -114,13 +114,15 @@ def _longer_side(corpus: Corpus) -> Floats:
     is longer, −1 if it is shorter.
     """
     characters = np.maximum(corpus.characters, 1).astype(np.float64)
-    log_lengths = np.log(characters).reshape(-1, 2)
-    chosen_first = corpus.labels.reshape(-1, 2)[:, 0] == 1
-    ratio = np.where(chosen_first, 1.0, -1.0) * (log_lengths[:, 0] - log_lengths[:, 1])
-    edges = np.quantile(np.abs(ratio), np.linspace(0, 1, LONGER_BINS + 1)[1:-1])
-    bins = np.digitize(np.abs(ratio), edges)
-    columns = np.zeros((len(ratio), LONGER_BINS))
-    columns[np.arange(len(ratio)), bins] = np.sign(ratio) / 2
+    log_length = np.log(characters).reshape(-1, 2)
+    is_first_chosen = corpus.labels.reshape(-1, 2)[:, 0] == 1
+    first_over_second = log_length[:, 0] - log_length[:, 1]
+    chosen_over_rejected = np.where(is_first_chosen, first_over_second, -first_over_second)
+    size = np.abs(chosen_over_rejected)
+    inner_edges = np.quantile(size, np.linspace(0, 1, LONGER_BINS + 1)[1:-1])
+    bin_of_pair = np.digitize(size, inner_edges)
+    columns = np.zeros((len(size), LONGER_BINS))
+    columns[np.arange(len(size)), bin_of_pair] = np.sign(chosen_over_rejected) / 2
     return np.repeat(columns, 2, axis=0)
 
 

@@ -295,10 +295,11 @@ class AuditData(OfCorpusModel):
 def _rows_with_each(tokens: pl.Series, part: CountedCorpus, name: str) -> pl.DataFrame:
     """The documents of one side that contain each token, in the order of the tokens, then of
     rows."""
-    places = {str(token): place for place, token in enumerate(part.counts.tokens)}
-    types = np.array([places[token] for token in tokens], dtype=np.int64)
-    holders = list(part.counts.holders(types))
-    token_of_row = np.repeat(np.arange(len(holders)), [len(documents) for documents in holders])
-    rows = part.corpus.rows_of(np.concatenate(holders), name)
-    rows = rows.with_columns(token=tokens.gather(token_of_row), place=pl.Series(token_of_row))
+    type_of = {str(token): number for number, token in enumerate(part.counts.tokens)}
+    types = np.array([type_of[token] for token in tokens], dtype=np.int64)
+    documents_of_each = list(part.counts.holders(types))
+    n_of_each = [len(documents) for documents in documents_of_each]
+    place = np.repeat(np.arange(len(tokens)), n_of_each)  # of the token, for every row
+    rows = part.corpus.rows_of(np.concatenate(documents_of_each), name)
+    rows = rows.with_columns(token=tokens.gather(place), place=pl.Series(place))
     return rows.sort("place", "row").drop("place")

@@ -207,10 +207,11 @@ def _calibration(confidence: Floats, is_right: NDArray[np.bool_], n_classes: int
     edges = np.linspace(1 / n_classes, 1, BINS + 1)
     bin_of_document = np.digitize(confidence, edges[1:-1])
     sizes = np.bincount(bin_of_document, minlength=BINS)
-    bins = _accuracies(sizes, np.bincount(bin_of_document, is_right, BINS))
-    mean = np.bincount(bin_of_document, confidence, BINS) / np.maximum(sizes, 1)
-    ends = pl.DataFrame({"low": edges[:-1], "high": edges[1:], "confidence": mean})
-    return ends.hstack(bins).filter(pl.col("documents") > 0)
+    n_right = np.bincount(bin_of_document, is_right, BINS)
+    total_confidence = np.bincount(bin_of_document, confidence, BINS)
+    mean_confidence = total_confidence / np.maximum(sizes, 1)
+    bins = pl.DataFrame({"low": edges[:-1], "high": edges[1:], "confidence": mean_confidence})
+    return bins.hstack(_accuracies(sizes, n_right)).filter(pl.col("documents") > 0)
 
 
 def _calibration_error(calibration: pl.DataFrame) -> float:

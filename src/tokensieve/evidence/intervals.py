@@ -465,11 +465,17 @@ def _design_effect(unit_sums: Floats, mean: float, n: int) -> float:
     return max(variance / chance_variance, 1.0)
 
 
-def _wilson(share: float, n: float, t: float) -> tuple[float, float]:
-    """Wilson's interval of a share among n independent documents, t the quantile."""
+def wilson(share: Floats, n: Floats, t: float | Floats = Z95) -> Interval:
+    """Wilson's intervals of shares among n independent documents each, t the quantile."""
     centre = share + t**2 / (2 * n)
     half = t * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
     shrink = 1 + t**2 / n
-    low = (centre - half) / shrink
-    high = (centre + half) / shrink
-    return float(np.clip(low, 0.0, share)), float(np.clip(high, share, 1.0))
+    return Interval(share, (centre - half) / shrink, (centre + half) / shrink)
+
+
+def _wilson(share: float, n: float, t: float) -> tuple[float, float]:
+    """The interval of one share, which rounding must not push out of [0, 1] or off the share."""
+    interval = wilson(np.asarray(share), np.asarray(n), t)
+    low = np.clip(interval.low, 0.0, share)
+    high = np.clip(interval.high, share, 1.0)
+    return float(low), float(high)

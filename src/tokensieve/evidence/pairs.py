@@ -46,6 +46,7 @@ from tokensieve.evidence.intervals import (
     false_discovery,
     quantile,
     share_interval,
+    wilson,
 )
 from tokensieve.text.counts import Counts
 
@@ -401,16 +402,15 @@ def _rate_interval(model: PairModel, theta: Floats, test: ScoreTest, units: Ints
     is_grouped = n_units < np.bincount(model.types, minlength=model.n_types)
     design = np.where(is_grouped, _design_effects(model, theta, n_units, units), 1.0)
     n = np.maximum(4 * test.information / design, MIN_INFORMATION)
-    t = np.where(is_grouped, stdtrit(np.maximum(n_units - 1, 1), 1 - LEVEL / 2), Z95)
+    quantile_of_units = stdtrit(np.maximum(n_units - 1, 1), 1 - LEVEL / 2)
+    t = np.where(is_grouped, quantile_of_units, Z95)
 
+    estimate = expit(theta)
     # wins of the pairs, without the half of each that was added
-    rate = (expit(theta) * (model.pairs + 1) - 0.5) / np.maximum(model.pairs, 1)
-    rate = np.clip(rate, 0.0, 1.0)
-    centre = rate + t**2 / (2 * n)
-    shrink = 1 + t**2 / n
-    half = t * np.sqrt(rate * (1 - rate) / n + t**2 / (4 * n**2))
-    low = (centre - half) / shrink - 0.5
-    return Interval(expit(theta) - 0.5, low, (centre + half) / shrink - 0.5)
+    wins = estimate * (model.pairs + 1) - 0.5
+    rate = np.clip(wins / np.maximum(model.pairs, 1), 0.0, 1.0)
+    interval = wilson(rate, n, t)
+    return Interval(estimate - 0.5, interval.low - 0.5, interval.high - 0.5)
 
 
 def _design_effects(model: PairModel, theta: Floats, n_units: Ints, units: Ints) -> Floats:

@@ -62,7 +62,7 @@ def _decoded(where: str, content: str, form: str) -> object:
     try:
         return msgspec.json.decode(content)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
+        pass  # Python's reader decides, and its message is the one that people know
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as problem:

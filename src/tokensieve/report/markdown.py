@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tokensieve.escape import for_display, visible
 from tokensieve.report import blocks
-from tokensieve.report.blocks import Block, Report, Section, Table, blocks_for, cell_text
+from tokensieve.report.blocks import Block, Column, Report, Section, Table, blocks_for, cell_text
 
 DEEPEST_HEADING = 6  # levels that Markdown has
 MIN_FENCE = 3  # backticks around a code block
@@ -120,14 +120,21 @@ def _fenced(command: str) -> str:
 def _table(table: Table) -> list[str]:
     """Title, rows, how many more there are, and the note; empty where there is none."""
     heads = [_safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns]
-    rules = ["---" if column.format in ("text", "token") else "--:" for column in table.columns]
-    lines = [_row(heads), _row(rules)]
+    lines = [_row(heads), _row(map(_rule, table.columns))]
     for row in table.rows[: table.first]:
-        cells = zip(table.columns, row, strict=True)
-        lines.append(_row(_safe(cell_text(column, value).on_one_line) for column, value in cells))
+        cells = [
+            cell_text(column, value).on_one_line
+            for column, value in zip(table.columns, row, strict=True)
+        ]
+        lines.append(_row(map(_safe, cells)))
     n_left_out = len(table.rows) - table.first
     omission = f"… and {n_left_out:,} more" if n_left_out > 0 else ""
     return [_bold(table.title), "\n".join(lines), omission, _safe(table.note)]
+
+
+def _rule(column: Column) -> str:
+    """The line below a heading; it aligns numbers to the right."""
+    return "---" if column.format in ("text", "token") else "--:"
 
 
 def _row(cells: Iterable[str]) -> str:

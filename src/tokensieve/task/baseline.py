@@ -146,8 +146,12 @@ class LogisticRegression:
         """Mean cross-entropy + ½ penalty |coefficients|², and its gradient."""
         coefficients = flat.reshape(-1, self.n_outputs)
         log_p = log_softmax(self._scores(self.x, coefficients), axis=1)
+        log_p_of_label = (log_p * self.targets).sum(axis=1)
         penalised = penalty * self.is_penalised * coefficients
-        slope = (self.shares[:, None] * (np.exp(log_p) - self.targets))[:, -self.n_outputs :]
         loss = (penalised * coefficients).sum() / 2
-        loss -= self.shares @ (log_p * self.targets).sum(axis=1)
-        return float(loss), (self.x.T @ slope + penalised).ravel()
+        loss -= self.shares @ log_p_of_label
+
+        slope_of_scores = self.shares[:, None] * (np.exp(log_p) - self.targets)
+        # of two classes only the second has a score of its own
+        slope = self.x.T @ slope_of_scores[:, -self.n_outputs :] + penalised
+        return float(loss), slope.ravel()

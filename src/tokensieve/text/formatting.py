@@ -211,8 +211,8 @@ def _texts_by_field(texts: pl.Series, fields: Sequence[str]) -> list[pl.Series]:
 def is_formatting(token: str) -> bool:
     """Whether a token type is a feature of formatting, such as ⟨length 200–400⟩ or title:⟨number⟩.
 
-    A fixed passage at an edge of texts that a check has found, such as ⟨ends "sent by"⟩, is one
-    too.
+    So is a fixed passage at an edge of texts, such as ⟨ends "sent by"⟩, of an audit that version
+    0.3 wrote.
     """
     if not token.endswith("⟩"):
         return False

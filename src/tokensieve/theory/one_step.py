@@ -211,8 +211,12 @@ def _bound(counts: Counts, slope: Gradient, E: Floats, p: Floats, v: Floats) -> 
     weights = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
     phi = np.asarray(counts.matrix.T @ weights)
     largest_logit = float(np.abs(slope.f).max())
-    growth = math.expm1(float(np.ptp(E @ p)))  # e^{2U} − 1
-    lean = math.tanh(largest_logit / 2) / 2
-    a_bound = phi * (0.5 + lean) * (1 + growth) * (np.abs(E @ v) + largest_logit)
+    score_range = float(np.ptp(E @ p))  # 2U
+    growth = math.expm1(score_range)
+    lean = math.tanh(largest_logit / 2) / 2  # at most |σ(−y f) − ½|
+    largest_value = np.abs(E @ v) + largest_logit
+    a_bound = phi * (0.5 + lean) * (1 + growth) * largest_value
     b_bound = phi * (lean * (1 + growth) + growth / 2)
-    return np.asarray(a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(v))
+    along_p = a_bound * np.linalg.norm(p)
+    along_v = b_bound * np.linalg.norm(v)
+    return np.asarray(along_p + along_v)

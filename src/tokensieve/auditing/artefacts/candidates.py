@@ -15,7 +15,7 @@ from tokensieve.auditing.artefacts.shapes import is_family
 from tokensieve.auditing.artefacts.splits import Splits, best_splits
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.errors import InputError
-from tokensieve.evidence.intervals import LEVEL, Share, false_discovery
+from tokensieve.evidence.intervals import LEVEL, Share, false_discovery, wilson
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import Vocabulary, learn_vocabulary
 
@@ -169,12 +169,8 @@ def certainties(splits: Splits, n_all: int) -> Floats:
 
 def wilson_lower(n_inside: Ints, n_documents: Ints) -> Floats:
     """The lower end of Wilson's 95 % interval of each fraction; 0 of no documents."""
-    z = 1.959963984540054
     n = np.maximum(n_documents, 1)
-    share = n_inside / n
-    centre = share + z**2 / (2 * n)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return np.asarray(np.where(n_documents > 0, (centre - half) / (1 + z**2 / n), 0.0))
+    return np.asarray(np.where(n_documents > 0, wilson(n_inside / n, n).low, 0.0))
 
 
 def within_budget(splits: Splits, is_eligible: Bools, counts: Counts) -> Ints:

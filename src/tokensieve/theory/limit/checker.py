@@ -134,38 +134,60 @@ class Document:
     others: dict[int, int]
 
 
+def checked_sizes(arrays: dict[str, np.ndarray]) -> dict[str, int]:
+    """The length of each axis of `ARRAYS`, the same in all arrays; each holds exact numbers."""
+    sizes = {"2": 2}
+    for name, description in ARRAYS.items():
+        kinds, *axes = description.split()
+        require(name in arrays, f"the certificate lacks {name}")
+        array = arrays[name]
+        is_exact = array.dtype.kind in kinds.replace("f", "") or array.dtype == np.float64
+        require(is_exact and bool(np.isfinite(array).all()), f"{name} has no exact numbers")
+        require(array.ndim == len(axes), f"{name} has the wrong shape")
+        for axis, length in zip(axes, array.shape, strict=True):
+            require(sizes.setdefault(axis, length) == length, f"{name} has the wrong shape")
+        sizes["n+1"] = sizes["n"] + 1
+    return sizes
+
+
 class Certificate:
     """The arrays of a file, checked for damage."""
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays, sizes = arrays, {"2": 2}
-        for name, (kinds, *axes) in {name: text.split() for name, text in ARRAYS.items()}.items():
-            require(name in arrays, f"the certificate lacks {name}")
-            array = arrays[name]
-            is_exact = array.dtype.kind in kinds.replace("f", "") or array.dtype == np.float64
-            require(is_exact and bool(np.isfinite(array).all()), f"{name} has no exact numbers")
-            require(array.ndim == len(axes), f"{name} has the wrong shape")
-            shape = [sizes.setdefault(*axis) for axis in zip(axes, array.shape, strict=True)]
-            require(shape == list(array.shape), f"{name} has the wrong shape")
-            sizes["n+1"] = sizes["n"] + 1
-        starts, types = arrays["indptr"].astype(int), np.append(arrays["indices"], arrays["tight"])
-        is_divided = starts[0] == 0 and starts[-1] == sizes["e"] and (np.diff(starts) >= 0).all()
-        require(bool(is_divided), "indptr does not divide the entries")
-        require(bool(((types >= 0) & (types < sizes["m"])).all()), "a token type is unknown")
-        counts = arrays["counts"]
-        require(bool(((counts > 0) & (counts == np.rint(counts))).all()), "a count is wrong")
-        require(bool((np.abs(arrays["labels"]) == 1).all()), "a label is not ±1")
-        self.n, self.n_types = sizes["n"], sizes["m"]
-        self.documents = [self._document(k) for k in np.flatnonzero(np.diff(starts)).tolist()]
-        self.E, self.w = exact(arrays["E"]), arb_mat([arrays["w"].tolist()]).entries()
+        self.arrays = arrays
+        sizes = checked_sizes(arrays)
+        self.n = sizes["n"]
+        self.n_types = sizes["m"]
+        self._check_values(sizes["e"])
+        n_entries = np.diff(arrays["indptr"].astype(int))
+        self.documents = [self._document(k) for k in np.flatnonzero(n_entries).tolist()]
+        self.E = exact(arrays["E"])
+        self.w = arb_mat([arrays["w"].tolist()]).entries()
+
+    def _check_values(self, n_entries: int) -> None:
+        starts = self.arrays["indptr"].astype(int)
+        is_whole = starts[0] == 0 and starts[-1] == n_entries
+        is_ascending = (np.diff(starts) >= 0).all()
+        require(bool(is_whole and is_ascending), "indptr does not divide the entries")
+        types = np.append(self.arrays["indices"], self.arrays["tight"])
+        is_known = (types >= 0) & (types < self.n_types)
+        require(bool(is_known.all()), "a token type is unknown")
+        counts = self.arrays["counts"]
+        is_count = (counts > 0) & (counts == np.rint(counts))
+        require(bool(is_count.all()), "a count is wrong")
+        require(bool((np.abs(self.arrays["labels"]) == 1).all()), "a label is not ±1")
 
     def _document(self, k: int) -> Document:
-        row = slice(*self.arrays["indptr"][k : k + 2].tolist())
-        names = ("indices", "counts", "selected")
-        entries = list(zip(*(self.arrays[name][row].tolist() for name in names), strict=True))
-        selected = {s: int(count) for s, count, is_selected in entries if is_selected}
-        others = {s: int(count) for s, count, is_selected in entries if not is_selected}
-        is_proper = len(selected.keys() | others.keys()) == len(entries) and bool(selected)
+        first, end = self.arrays["indptr"][k : k + 2].tolist()
+        types = self.arrays["indices"][first:end].tolist()
+        counts = self.arrays["counts"][first:end].tolist()
+        is_selected = self.arrays["selected"][first:end].tolist()
+        selected: dict[int, int] = {}
+        others: dict[int, int] = {}
+        for s, count, is_own in zip(types, counts, is_selected, strict=True):
+            (selected if is_own else others)[s] = int(count)
+        n_different = len(selected.keys() | others.keys())
+        is_proper = n_different == len(types) and bool(selected)
         require(is_proper, "a document lists a type twice or selects nothing")
         return Document(int(self.arrays["labels"][k]), selected, others)
 
@@ -413,6 +435,24 @@ class Reach:
         return abs(gain) * (logit + self.spread * zeta + self.H) + logit
 
 
+@dataclass(frozen=True)
+class BalancePoint:
+    """Ψ at y = D·ρ': the force λ_c e^{−n_c·y} of each tight class, −∇Ψ, and the curvature."""
+
+    forces: list[arb]
+    slope: arb_mat
+    H: arb_mat
+
+
+def balance_at(y: arb_mat, N: np.ndarray, strengths: list[arb], target: arb_mat) -> BalancePoint:
+    """Ψ at a point; the rows of N are n_c, and at the minimum Σ_c force_c n_c is the target."""
+    paths = exact(N)
+    gaps = (paths * y).entries()
+    forces = [strength * (-gap).exp() for strength, gap in zip(strengths, gaps, strict=True)]
+    slope = target - paths.transpose() * arb_mat(len(forces), 1, forces)
+    return BalancePoint(forces, slope, weighted_gram(N, forces))
+
+
 class Divergence:
     """(F2), (F3) and the inequality; p̂ = Σ x_e (E_s − E_r) over the edges e of the forest."""
 
@@ -491,19 +531,20 @@ class Divergence:
         """
         tight = [pair_class for pair_class in self.classes.values() if pair_class.is_tight]
         N = np.array([pair_class.path for pair_class in tight], float).reshape(len(tight), len(x))
-        paths, start = exact(N), self.rows * self.certificate.vector("rho")
-        y = arb_mat(len(x), 1, start.entries()[len(self.forest.ties) :]).mid()
-        for step in range(STEPS + 1):
-            gaps = (paths * y).entries()
-            forces = [c.strength * (-gap).exp() for c, gap in zip(tight, gaps, strict=True)]
-            slope = arb_mat(len(x), 1, x) - paths.transpose() * arb_mat(len(tight), 1, forces)
-            H = weighted_gram(N, forces)
-            y = y if step == STEPS else (y + newton_step(H, slope)).mid()
-        nu = PositiveDefinite(H, NO_BALANCE).smallest
-        cubes = (np.linalg.norm(N, axis=1) * ROUNDED_UP) ** 3
-        third = sum((abs(f) * cube for f, cube in zip(forces, cubes.tolist(), strict=True)), ZERO)
-        require(4 * norm(slope) * third < nu**2 or not x, NO_BALANCE)
-        return around(y, 2 * norm(slope) / nu).entries()
+        strengths = [pair_class.strength for pair_class in tight]
+        target = arb_mat(len(x), 1, x)
+        stated = (self.rows * self.certificate.vector("rho")).entries()
+        y = arb_mat(len(x), 1, stated[len(self.forest.ties) :]).mid()
+        for _ in range(STEPS):
+            point = balance_at(y, N, strengths, target)
+            y = (y + newton_step(point.H, point.slope)).mid()
+        point = balance_at(y, N, strengths, target)
+        nu = PositiveDefinite(point.H, NO_BALANCE).smallest
+        cubes = ((np.linalg.norm(N, axis=1) * ROUNDED_UP) ** 3).tolist()
+        terms = [abs(force) * cube for force, cube in zip(point.forces, cubes, strict=True)]
+        third = sum(terms, ZERO)
+        require(4 * norm(point.slope) * third < nu**2 or not x, NO_BALANCE)
+        return around(y, 2 * norm(point.slope) / nu).entries()
 
     def add_forces(self, scores: list[arb]) -> None:
         """Adds b and ε to the classes; the scores are E_s·(p̂τ₀ + ρ')."""
