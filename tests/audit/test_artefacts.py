@@ -13,10 +13,13 @@ from scipy.stats import binom
 from tokensieve.auditing.artefacts.context import ClassTexts
 from tokensieve.auditing.artefacts.neighbours import shrunk_excess
 from tokensieve.auditing.artefacts.score import fitted_model
-from tokensieve.auditing.artefacts.shapes import is_family, shape_of
+from tokensieve.auditing.artefacts.shapes import is_family, shape_of, without_field
 from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
 from tokensieve.auditing.artefacts.traits import TRAITS, Traits
 from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.auditing.demo import demo_reviews
+from tokensieve.auditing.run import audit
+from tokensieve.auditing.settings import Settings
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import count_texts
@@ -101,8 +104,38 @@ def test_what_looks_inserted_is_drawn_to_zero_in_few_occurrences() -> None:
     [("7/10", "n/10"), ("10/10", "n/10"), ("v1.2", "v0.0"), ("word", "word"), ("ten", "0")],
 )
 def test_spellings_of_one_thing_have_one_shape(word: str, shape: str) -> None:
-    assert shape_of(word) == shape
+    assert shape_of(word) == shape == shape_of(shape)
     assert is_family((shape,)) == (shape not in ("word", "0"))
+
+
+@pytest.mark.parametrize(
+    ("word", "bare", "shape"),
+    [
+        ("sentence1:dog", "dog", "sentence1:dog"),
+        ("1:dog", "dog", "1:dog"),
+        ("v2:7/10", "7/10", "v2:n/10"),
+        ("title:13:45", "13:45", "title:0:0"),
+        ("13:45", "13:45", "0:0"),
+        ("https://a.example/1", "https://a.example/1", "web-address"),
+    ],
+)
+def test_digits_in_the_name_of_a_field_are_no_part_of_its_words(
+    word: str, bare: str, shape: str
+) -> None:
+    assert without_field(word) == bare and shape_of(word) == shape
+    assert is_family((shape,)) == ("dog" not in word)
+
+
+def test_the_name_of_a_field_changes_no_probability() -> None:
+    """Every word of sentence1 and sentence2 was a family of numbers, and none was ordinary."""
+    made = demo_reviews(600, seed=2)
+    labels = ["good" if label else "bad" for label in made.labels]
+    found = []
+    for names in (("title", "body"), ("sentence1", "sentence2")):
+        frame = pl.DataFrame({names[0]: made.texts, names[1]: made.texts, "label": labels})
+        settings = Settings(text=names, label="label", baseline=False, thorough=False)
+        found.append([finding.probability for finding in audit(frame, settings).findings])
+    assert found[0] == found[1] and found[0][0] is not None
 
 
 def test_terms_add_up_to_the_log_odds() -> None:

@@ -33,6 +33,7 @@ from scipy.stats import rankdata
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
+from tokensieve.auditing.artefacts.shapes import without_field
 from tokensieve.auditing.artefacts.use import WordUse
 
 MAX_DOCUMENTS = 6_000  # of a class; a draw of more moves an AUC by less than its standard error
@@ -181,8 +182,9 @@ def area_of_most(areas: Sequence[Area]) -> UsualArea:
 
 
 def has_digit(tokens: np.ndarray) -> Bools:
-    """Which tokens contain a digit."""
-    return pl.Series(tokens, dtype=pl.String).str.contains(r"\d").to_numpy()
+    """Which tokens contain a digit, apart from the names of their fields."""
+    bare = [without_field(str(token)) for token in tokens]
+    return pl.Series(bare, dtype=pl.String).str.contains(r"\d").to_numpy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,8 +43,8 @@ def is_rival(candidate: Candidate, other: Candidate) -> bool:
     """Whether a word points to a class of the candidate's, and is no word of it or of its
     family.
     """
-    shape = shape_of(candidate.token)
-    is_of_family = is_family((shape,)) and shape == shape_of(other.token)
+    shapes = tuple(map(shape_of, candidate.words))
+    is_of_family = is_family(shapes) and shapes == tuple(map(shape_of, other.words))
     shares_class = bool(set(candidate.classes) & set(other.classes))
     return shares_class and not is_of_family and not set(candidate.words) & set(other.words)
 

@@ -15,15 +15,29 @@ from tokensieve.text.vocabulary import TokenStream
 
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten".split()
 DIGITS = re.compile(r"\d+")
-RATING = re.compile(r"\d+(?:[.,]\d+)?/(5|10|100)")  # the scale is not part of what differs
+# the scale is not part of what differs; a shape has itself as its shape
+RATING = re.compile(r"(?:\d+(?:[.,]\d+)?|n)/(5|10|100)")
 ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 ANY_NUMBER = "0"
+# the field before a word, as in title:word or 1:word; 13:45 and https:// have none
+FIELD = re.compile(r"[^:]*[^\W\d_][^:]*:(?!/)|[^:]+:(?=[^\W\d_])")
+
+
+def without_field(token: str) -> str:
+    """A word without the name of its field, which may have digits of its own."""
+    field = FIELD.match(token)
+    return token[field.end() :] if field else token
 
 
 def shape_of(word: str) -> str:
     """The shape of a word: n/10 of 7/10, 0 of 2031, $0 of $20, v0.0 of v1.2, the word itself of
-    others.
+    others. The field of a word keeps its name.
     """
+    bare = without_field(word)
+    return word.removesuffix(bare) + _shape_of_bare(bare)
+
+
+def _shape_of_bare(word: str) -> str:
     rating = RATING.fullmatch(word)
     if rating:
         return f"n/{rating[1]}"
@@ -44,18 +58,16 @@ def shaped(stream: TokenStream) -> TokenStream:
 
 def is_family(words: tuple[str, ...]) -> bool:
     """Whether a word or run of shapes stands for several spellings; a mere number is ⟨number⟩."""
-    return words != (ANY_NUMBER,) and any(
-        "0" in word or word.startswith("n/") or word.endswith("-address") for word in words
+    bare = tuple(map(without_field, words))
+    return bare != (ANY_NUMBER,) and any(
+        "0" in word or word.startswith("n/") or word.endswith("-address") for word in bare
     )
 
 
 def stands_for_several(words: tuple[str, ...]) -> bool:
     """Whether words that a person wrote are shapes of a family: `0:0` is, `10:30` and `10` are
     not."""
-    are_shapes = all(
-        shape_of(word) == word or word.startswith("n/") or word.endswith("-address")
-        for word in words
-    )
+    are_shapes = all(shape_of(word) == word for word in words)
     return are_shapes and is_family(words)
 
 

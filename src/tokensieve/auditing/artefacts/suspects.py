@@ -142,8 +142,8 @@ def belong_together(a: Suspect, b: Suspect) -> bool:
     if a.words & b.words:
         return True
     if not a.is_form and not b.is_form:
-        shape = shape_of(a.token)
-        if shape == shape_of(b.token) and is_family((shape,)):
+        shapes = tuple(map(shape_of, a.token.split(" ")))
+        if shapes == tuple(map(shape_of, b.token.split(" "))) and is_family(shapes):
             return True
         if a.slot == b.slot and any(a.slot) and a.classes == b.classes:
             return True

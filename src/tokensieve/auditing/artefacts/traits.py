@@ -28,7 +28,7 @@ from tokensieve.auditing.artefacts.neighbours import (
     words_at_one_distance,
 )
 from tokensieve.auditing.artefacts.peers import peers_of
-from tokensieve.auditing.artefacts.shapes import common_beginning
+from tokensieve.auditing.artefacts.shapes import common_beginning, without_field
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer
@@ -250,7 +250,7 @@ def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], docume
     markup.
     """
     sample = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
-    written = r"[\W_]*".join(re.escape(word).replace("0", r"\d+") for word in words)
+    written = r"[\W_]*".join(re.escape(without_field(word)).replace("0", r"\d+") for word in words)
     pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
     sample_texts = pl.Series(texts.gather(sample), dtype=pl.String)
     return float(sample_texts.str.contains(pattern).to_numpy().mean())
@@ -259,7 +259,8 @@ def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], docume
 def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:
     """Whether a word is of the name of a class, or related to one of its words."""
     name_words = NAME_WORD.findall(" ".join(class_names).lower().replace("_", " "))
-    return any(related(name, word) for name in name_words for word in words)
+    bare_words = [without_field(word) for word in words]
+    return any(related(name, word) for name in name_words for word in bare_words)
 
 
 def related(name: str, word: str) -> bool:
@@ -291,7 +292,8 @@ class Relatives:
     def of(cls, use: WordUse) -> Relatives:
         """The words of some texts."""
         by_beginning: dict[str, list[int]] = {}
-        for word, word_type in use.type_of.items():
+        for token, word_type in use.type_of.items():
+            word = without_field(token)
             if len(word) >= STEM_LETTERS:
                 by_beginning.setdefault(word[:STEM_LETTERS], []).append(word_type)
         return cls(use, by_beginning)
@@ -302,10 +304,11 @@ class Relatives:
         is_inside = np.isin(np.arange(counts.n_classes), candidate.classes)
         neutral = counts.class_sizes[is_inside].sum() / counts.class_sizes.sum()
         related_types: set[int] = set()
-        for word in candidate.words:
+        bare_words = [without_field(word) for word in candidate.words]
+        for word in bare_words:
             for word_type in self.by_beginning.get(word[:STEM_LETTERS], ()):
-                relative = str(counts.tokens[word_type])
-                if relative not in candidate.words and has_same_stem(word, relative):
+                relative = without_field(str(counts.tokens[word_type]))
+                if relative not in bare_words and has_same_stem(word, relative):
                     related_types.add(word_type)
         documents = counts.present[sorted(related_types)]
         n_documents = documents.sum(axis=1)

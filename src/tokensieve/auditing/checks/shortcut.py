@@ -20,7 +20,7 @@ from tokensieve.auditing.artefacts.controls import Controls, run_controls
 from tokensieve.auditing.artefacts.forms import NEARLY_DECIDING, is_chosen, suspicious_forms
 from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE, Scored
 from tokensieve.auditing.artefacts.search import ArtefactSearch, search
-from tokensieve.auditing.artefacts.shapes import common_beginning
+from tokensieve.auditing.artefacts.shapes import common_beginning, without_field
 from tokensieve.auditing.artefacts.suspects import (
     FIXED_PHRASE,
     Suspect,
@@ -450,7 +450,8 @@ def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
         signs.append(FIXED_PHRASE)
     if any(suspect.is_form for suspect in group):
         signs.append("formatting")
-    if any(not suspect.is_form and any(map(str.isdigit, suspect.token)) for suspect in group):
+    words = [without_field(suspect.token) for suspect in group if not suspect.is_form]
+    if any(character.isdigit() for word in words for character in word):
         signs.append("number")
     if any(not suspect.is_form for suspect in group):
         signs.append("word" if all(" " not in suspect.token for suspect in group) else "phrase")
