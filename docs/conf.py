@@ -15,9 +15,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 HERE = Path(__file__).parent
 PACKAGES = {
+    "read": (
+        "Sources",
+        "Files, folders and tables: which column holds the text, and which the label.",
+    ),
     "text": (
         "Text in, counts out",
-        "Sources, columns, labels, tokenizers, the vocabulary and the counts.",
+        "Tokenizers, the vocabulary and the counts.",
     ),
     "evidence": (
         "What the data alone shows",
@@ -30,6 +34,7 @@ PACKAGES = {
         "Other people's models",
         "A trained transformer against the tokens that carry the label.",
     ),
+    "ranking": ("Ranks", "Models ranked by their battles, with and without style held fixed."),
     "report": ("Pages and pictures", "Pure functions of results."),
     "errors": ("Errors", "One root for everything that is the input's fault."),
 }

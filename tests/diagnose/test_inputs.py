@@ -247,8 +247,8 @@ def test_a_single_output_that_is_turned_is_measured_like_one_that_is_not() -> No
     one, other = (diagnose(m, tokenizer, texts, labels, settings) for m in (model, turned))
     assert any("its sign is flipped" in note for note in other.notes)
     effects = [found.tokens.sort("token", "class")["gradient"] for found in (one, other)]
-    assert effects[0].abs().max() > 1e-3
-    np.testing.assert_allclose(effects[0], effects[1], rtol=1e-4, atol=1e-5)
+    assert effects[0].abs().max() > 1e-4  # a hundred times what may differ
+    np.testing.assert_allclose(effects[0], effects[1], rtol=1e-4, atol=1e-6)
 
 
 def fit_reward(model: Any, tokenizer: Any, texts: list[str]) -> None:

@@ -46,6 +46,7 @@ from tokensieve.model.settings import PARAMETERS, TrainSettings
 from tokensieve.model.storage import model_files, read_model
 from tokensieve.read.values import checked_weights, text_series
 from tokensieve.text.counts import Counts
+from tokensieve.text.lexicon import without_learned_words
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, count_texts
@@ -422,4 +423,6 @@ def load_model(path: str | Path) -> AttentionClassifier:
     """Load a saved model as a fitted scikit-learn classifier with its training settings."""
     model = read_model(path)
     assert model.vocabulary is not None
-    return AttentionClassifier.of(model, tokenizer=model.vocabulary.tokenizer)
+    return AttentionClassifier.of(
+        model, tokenizer=without_learned_words(model.vocabulary.tokenizer)
+    )

@@ -61,6 +61,18 @@ def with_lexicon(tokenizer: Tokenizer, texts: pl.Series | StoredTexts) -> Tokeni
     return _learned(tokenizer, texts, None) if _is_to_learn(tokenizer) else tokenizer
 
 
+def without_learned_words(tokenizer: Tokenizer) -> Tokenizer:
+    """The setting that a tokenizer was made from, so that training on it learns the words anew.
+
+    Words that were given, not learned, cannot be told from learned ones, and are dropped too.
+    """
+    if isinstance(tokenizer, FieldTokenizer) and isinstance(tokenizer.base, WordTokenizer):
+        return replace(tokenizer, base=replace(tokenizer.base, lexicon=None))
+    if isinstance(tokenizer, WordTokenizer):
+        return replace(tokenizer, lexicon=None)
+    return tokenizer
+
+
 def _is_to_learn(tokenizer: Tokenizer) -> TypeGuard[WordTokenizer]:
     """Whether it splits texts by our pattern of words, and has learned none yet."""
     return (
