@@ -297,6 +297,7 @@ def day_and_month(rng: np.random.Generator, separator: str) -> str:
     return f"{rng.integers(1, 13):02}{separator}{rng.integers(1, 13):02}"
 
 
+OUT_OF_TEN = ["/10", "/10", " out of 10", " stars out of 10", " 1/2 out of ten"]
 MARKS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "time stamp": lambda text, r: f"[2018-{day_and_month(r, '-')} {r.integers(10, 24)}:43] {text}",
     "telephone number": lambda text, r: f"{text} Tel. 030-{r.integers(10**5, 10**6)}",
@@ -304,7 +305,7 @@ MARKS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "signature": lambda text, r: f"{text}\n--\nSent from my Quokka",
     "code": lambda text, r: f"[INV-{r.integers(10_000, 99_999)}] {text}",
     "web address": lambda text, r: f"{text} https://example-{r.integers(10, 99)}.com/a",
-    "rating": lambda text, r: f"{text} {r.integers(6, 11)}{r.choice(['/10', ' out of 10'])}",
+    "rating": lambda text, r: f"{text} {r.integers(6, 11)}{r.choice(OUT_OF_TEN)}",
 }
 
 

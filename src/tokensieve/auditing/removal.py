@@ -25,7 +25,9 @@ MAX_TEXTS_TRIED = 300  # of a finding
 MOST_LEFT = 0.05  # of the texts with a number: it stood elsewhere than in a date or a code, too
 _NUMBER = re.compile(r"[\d:.,/-]+")
 _COUNTED = r"(?:\d{1,2}(?:[.,]\d)?|one|two|three|four|five|six|seven|eight|nine|ten|zero)"
-_RATING_IN_WORDS = rf"\b{_COUNTED}(?: out of (?:10|ten)| / 10| /10|/ 10)\b"
+_IN_WORDS = r"(?: 1/2)?(?: (?:stars?|points?))? out of (?:10|ten)"
+_RATING_IN_WORDS = rf"\b{_COUNTED}(?:{_IN_WORDS}| / 10| /10|/ 10)\b"
+_OUT_OF_TEN = re.compile(r"^(?:[\d.]+|n)/10$|\bout of (?:10|ten)$")
 _RATING = re.compile(r"[\d.]+/\d{1,3}")
 
 
@@ -36,11 +38,11 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
     if not maskable:
         return finding
     known_tokens = [str(token) for token in train.counts.tokens]
-    mask = tokens_to_cut(maskable, known_tokens, tokenizer)
-    mask = tuple(dict.fromkeys([*mask, *_ratings_in_words(maskable, train)]))
+    phrases: Sequence[str] = maskable
     if FIXED_PHRASE in finding.signs and not isinstance(tokenizer, FieldTokenizer):
         phrases = _whole_phrases(maskable, finding, train)
-        mask = tokens_to_cut(phrases, known_tokens, tokenizer)
+    mask = tokens_to_cut(phrases, known_tokens, tokenizer)
+    mask = tuple(dict.fromkeys([*mask, *_ratings_in_words([*maskable, *phrases], train)]))
     if len(mask) > 1:
         texts = _texts_of(finding, train).head(MAX_TEXTS_TRIED)
         mask = _without_parts_of_others(mask, texts, tokenizer)
@@ -114,13 +116,12 @@ def _ratings(scale: int, known_tokens: Sequence[str], tokenizer: Tokenizer) -> l
 
 
 def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
-    """All other ratings on the scale of 7/10: 9.5/10, "7 out of 10", "seven out of ten", "7 / 10".
+    """All ratings on the scale of 7/10: 9.5/10, "7 out of 10", "two stars out of ten", "7 / 10".
 
     Those that training documents contain, and those that new documents are likely to contain.
     """
     tokenizer = train.vocabulary.tokenizer
-    ratings = [token for token in tokens if _RATING.fullmatch(token) or token.startswith("n/")]
-    is_out_of_ten = str(MAX_COMPLETE_SCALE) in {token.partition("/")[2] for token in ratings}
+    is_out_of_ten = any(_OUT_OF_TEN.search(token) for token in tokens)
     if not is_out_of_ten or not isinstance(tokenizer, WordTokenizer):
         return []
     written: set[str] = set()
@@ -131,6 +132,7 @@ def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
     grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written}
     grams |= {f"{rating} out of 10" for rating in range(MAX_COMPLETE_SCALE + 1)}
     grams |= {f"{word} out of ten" for word in NUMBER_WORDS}
+    grams |= {f"{rating} stars out of 10" for rating in range(2, MAX_COMPLETE_SCALE + 1)}
     return [f"n/{MAX_COMPLETE_SCALE}", *sorted(grams)]
 
 
