@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -44,6 +45,25 @@ def test_a_masked_copy_helps_where_the_mark_misleads(audits: Path) -> None:
     assert abs(effect.overall.before - effect.overall.after) < 0.1
     table = effect.to_frame()
     assert table.height == 1 + sum(len(e.groups) for e in effect.marks)
+
+
+def test_ratings_of_both_classes_are_a_mark_of_each(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = reviews(1200, 4)
+    ratings = [
+        f" {rng.integers(*((7, 11) if label == 'positive' else (1, 5)))}/10" if i % 2 else ""
+        for i, label in enumerate(frame["label"])
+    ]
+    rated = frame.with_columns(text=frame["text"] + pl.Series(ratings))
+    found = audit(rated, QUICK, text="text", label="label")
+    assert any(finding.label == "" for finding in found.shortcuts)
+    found.save(tmp_path / "rated", pictures=False)
+    rated.write_csv(tmp_path / "rated.csv")
+    effect = repair_effect(tmp_path / "rated", tmp_path / "rated", str(tmp_path / "rated.csv"))
+    of_class = {e.mark.label: set(e.mark.tokens) for e in effect.marks if "/" in e.mark.tokens[0]}
+    assert of_class["positive"] >= {"8/10", "9/10", "10/10"}
+    assert of_class["negative"] >= {"1/10", "2/10", "3/10"}
+    assert {group.group for e in effect.marks for group in e.groups} >= {"inserted", "removed"}
 
 
 def test_the_first_model_against_itself_changes_nothing(audits: Path) -> None:

@@ -7,6 +7,7 @@ models predict correctly there. The documents are the same for both models, so t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.wording import percent
 
 MAX_MARKS = 5  # a page shows the most serious shortcuts
+MAX_NAMED_TOKENS = 2  # in each row of a table, where the headline names more
 DESCRIPTIONS: dict[GroupName, str] = {
     "all": "all documents",
     "contradicts": "documents where it contradicts the label",
@@ -109,7 +111,7 @@ class RepairEffect:
         )
         rows: list[tuple[object, ...]] = [_cells("All documents", self.overall)]
         for effect in self.marks:
-            name = quoted(effect.mark.tokens)
+            name = quoted(effect.mark.tokens, most=MAX_NAMED_TOKENS)
             rows += [
                 _cells(f"{name}: {DESCRIPTIONS[result.group]}", result) for result in effect.groups
             ]
@@ -192,19 +194,23 @@ def _predictor(model: Model) -> Predictor:
 
 
 def _marks_of(folder: Path) -> list[Mark]:
-    """The shortcuts that an audit found for one class, most serious first."""
+    """The shortcuts that an audit found, most serious first; a mark for each class they predict."""
     try:
         findings = parsed(read_regular(folder / "findings.json"))["findings"]
         shortcuts = [finding for finding in findings if finding["kind"] == "shortcut"]
-        marks = [
-            Mark(tuple(map(str, finding["tokens"])), str(finding["class"]))
-            for finding in shortcuts
-            if finding["tokens"] and finding["class"]
-        ]
-    except (OSError, ValueError, LookupError, TypeError) as problem:
+        marks = []
+        for finding in shortcuts:
+            tokens = tuple(map(str, finding["tokens"]))
+            if not tokens:
+                continue
+            if finding["class"]:
+                marks.append(Mark(tokens, str(finding["class"])))
+            else:
+                marks += _marks_of_several_classes(tokens, folder)
+    except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as problem:
         raise InputError(
-            f"{str(folder)!r} is not an audit folder: its findings.json cannot be read "
-            f"({type(problem).__name__}); create one with `tokensieve audit`"
+            f"{str(folder)!r} is not an audit folder: its findings.json and tokens.csv cannot be "
+            f"read ({type(problem).__name__}); create one with `tokensieve audit`"
         ) from None
     if not marks:
         raise InputError(
@@ -212,6 +218,26 @@ def _marks_of(folder: Path) -> list[Mark]:
             "judge by; leave out --on"
         )
     return marks
+
+
+def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]:
+    """Of 10/10 and 1/10, a mark for the class of each: that in which it is most over-represented.
+
+    The class whose tokens are in the most documents comes first.
+    """
+    table = pl.read_csv(
+        folder / "tokens.csv",
+        columns=["token", "class", "documents", "effect"],
+        schema_overrides={"token": pl.String, "class": pl.String, "effect": pl.Float64},
+    )
+    own = table.filter(pl.col("token").is_in(list(tokens)))
+    strongest = own.sort("effect", descending=True).unique("token", keep="first")
+    by_class = strongest.group_by("class").agg("token", pl.col("documents").sum())
+    by_class = by_class.sort("documents", "class", descending=[True, False])
+    return [
+        Mark(tuple(token for token in tokens if token in members), label)
+        for label, members in by_class.select("class", "token").iter_rows()
+    ]
 
 
 def _reading_of(folder: Path) -> ReadSettings:

@@ -33,6 +33,8 @@ TRACE_OF_CHANGED = 0.5  # of the changed texts begin or end alike
 TRACE_OF_ALL = 0.9  # of the texts that begin or end so were changed
 TRACE_PIECES = (3, 2, 1)  # words or marks at an edge, the longest first
 
+_Gram = tuple[str, ...]  # the words of an n-gram
+
 
 @dataclass(frozen=True)
 class MaskedFields:
@@ -251,37 +253,69 @@ class _Grams:
         grams = {tuple(token.split(" ")) for token in tokens}
         self._families = [gram for gram in sorted(grams) if stands_for_several(gram)]
         self._literal = grams
-        self._lengths = sorted({len(gram) for gram in grams})
+        self._literal_from = _by_first_word(grams)
+        self._families_from = _by_first_word(self._families)
 
     def may_occur(self, split: pl.Series) -> Ints:
-        """Places of the texts that contain the first word of an n-gram; `split` are their words."""
-        first_words = {gram[0] for gram in self._literal}
+        """Places of the texts that contain all words of an n-gram; `split` are their words.
+
+        All, because "one" and "out" of "one out of ten" are in every other text.
+        """
+        parts = {part for gram in self._literal for part in gram}
+        words = split.explode().drop_nulls().unique()
         if self._families:
-            first_shapes = {gram[0] for gram in self._families}
-            words = split.explode().drop_nulls().unique()
-            first_words |= {word for word in words if shape_of(word) in first_shapes}
-        wanted = pl.Series(sorted(first_words), dtype=pl.String).implode()
-        has_first = split.list.eval(pl.element().is_in(wanted)).list.any()
-        return has_first.arg_true().to_numpy()
+            parts.update(word for word in words if shape_of(word) in parts)
+        wanted = words.filter(words.is_in(sorted(parts)))
+        table = pl.DataFrame({"place": np.arange(len(split)), "word": split})
+        own = table.lazy().explode("word").filter(pl.col("word").is_in(wanted.implode()))
+        own_words = own.group_by("place").agg(pl.col("word").unique()).sort("place").collect()
+        places = [place for place, found in own_words.iter_rows() if self._may_be_of(found)]
+        return np.array(places, np.int64)
+
+    def _may_be_of(self, words: Sequence[str]) -> bool:
+        """Whether there are all words of an n-gram among the words, or their shapes."""
+        parts = set(words)
+        if self._families:
+            parts.update(map(shape_of, words))
+        return any(parts.issuperset(gram) for gram in self._literal)
 
     def places(self, words: Sequence[str]) -> set[int]:
         """Places of the words of a text that are part of an n-gram."""
         places: set[int] = set()
-        for length in self._lengths:
-            for first in range(len(words) - length + 1):
-                if tuple(words[first : first + length]) in self._literal:
-                    places.update(range(first, first + length))
-        if self._families:
+        for first, word in enumerate(words):
+            for gram in self._literal_from.get(word, ()):
+                if tuple(words[first : first + len(gram)]) == gram:
+                    places.update(range(first, first + len(gram)))
+        if self._families_from:
             shapes = [shape_of(word) for word in words]
-            for gram in self._families:
-                for first in range(len(words) - len(gram) + 1):
-                    around = range(first, first + len(gram))
-                    if all(
-                        part in (words[place], shapes[place])
-                        for part, place in zip(gram, around, strict=True)
-                    ):
-                        places.update(around)
+            for first, (word, shape) in enumerate(zip(words, shapes, strict=True)):
+                families = [
+                    gram for part in {word, shape} for gram in self._families_from.get(part, ())
+                ]
+                for gram in families:
+                    places.update(_places_of_family(gram, first, words, shapes))
         return places
+
+
+def _by_first_word(grams: Iterable[_Gram]) -> dict[str, list[_Gram]]:
+    """The n-grams that begin with each word."""
+    first_words: dict[str, list[_Gram]] = {}
+    for gram in grams:
+        first_words.setdefault(gram[0], []).append(gram)
+    return first_words
+
+
+def _places_of_family(
+    gram: _Gram, first: int, words: Sequence[str], shapes: Sequence[str]
+) -> Iterable[int]:
+    """The places from `first` on, if every word there, or its shape, is that of the family."""
+    places = range(first, first + len(gram))
+    if places.stop > len(words):
+        return ()
+    for part, place in zip(gram, places, strict=True):
+        if part not in (words[place], shapes[place]):
+            return ()
+    return places
 
 
 def _masked_texts(

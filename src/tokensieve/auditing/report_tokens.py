@@ -38,8 +38,7 @@ MAX_DOTS = 2000  # of all maps of a page, which holds them all
 
 def predictors_section(audit: AuditData) -> Section:
     """The strongest predictors of each class: a neutral summary that accuses none of them."""
-    suspected = {token for finding in audit.shortcuts for token in finding.tokens}
-    suspected |= {word for token in suspected for word in token.split(" ")}
+    suspected = _tokens_of_shortcuts(audit)
     blocks: list[Block] = []
     for place, label in enumerate(audit.classes[:MAX_CLASSES_ON_PAGE]):
         tokens = [token for token in audit.top(label, 30)["token"] if token not in suspected]
@@ -63,6 +62,20 @@ def predictors_section(audit: AuditData) -> Section:
         text = f"{subject} a class (q < 0.05 in at least 5 documents)."
         blocks.append(Text(text, style="note"))
     return Section("Strongest predictors of each class", tuple(blocks), anchor="predictors")
+
+
+def _tokens_of_shortcuts(audit: AuditData) -> set[str]:
+    """The tokens of shortcuts, their words, and the parts of what is to be removed because of them.
+
+    With 8/10 goes "8 out of 10", so "8 out" and "of 10" are no predictors to keep.
+    """
+    tokens = {token for finding in audit.shortcuts for token in finding.tokens}
+    tokens |= {word for token in tokens for word in token.split(" ")}
+    for phrase in {phrase for finding in audit.shortcuts for phrase in finding.mask}:
+        words = phrase.split(" ")
+        for first in range(len(words)):
+            tokens |= {" ".join(words[first:last]) for last in range(first + 2, len(words) + 1)}
+    return tokens
 
 
 def predictor_tables(audit: AuditData) -> tuple[Table, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,6 +30,7 @@ def without_field(token: str) -> str:
     return token[field.end() :] if field else token
 
 
+@lru_cache(maxsize=100_000)  # the words of a large vocabulary, asked for in every text
 def shape_of(word: str) -> str:
     """The shape of a word: n/10 of 7/10, 0 of 2031, $0 of $20, v0.0 of v1.2, the word itself of
     others. The field of a word keeps its name.
