@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -33,11 +33,13 @@ class CollectedDocuments:
         frame: a row per document, with its digest "key"; without the column "text" if `stored`.
         stored: the texts, if they are in a file.
         counts: rows of the table, and those that could not be used, by reason.
+        disagreements: rows of the table whose annotators chose different labels.
     """
 
     frame: pl.DataFrame
     stored: StoredTexts | None
     counts: Counter[str]
+    disagreements: tuple[int, ...] = ()
 
 
 class DocumentCollector:
@@ -146,7 +148,8 @@ def collect_documents(
     if part is not None:
         check_parts(table, part, names_seen)
     train.counts.update(reader.label_column.counts)
-    return CollectedParts(train.documents(), test.documents())
+    disagreements = tuple(reader.label_column.disagreements)
+    return CollectedParts(replace(train.documents(), disagreements=disagreements), test.documents())
 
 
 class _RowReader:
@@ -197,7 +200,7 @@ class _RowReader:
         return frame.with_columns(row=rows)
 
     def _labels(self, batch: Batch, first_row: int, counts: Counter[str]) -> pl.Series:
-        cells = self.label_column.cells(batch)
+        cells = self.label_column.cells(batch, first_row)
         required_label = self.settings.having
         if required_label is not None:
             separator = self.settings.label_separator

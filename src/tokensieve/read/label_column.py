@@ -29,7 +29,8 @@ class LabelColumn:
 
     Attributes:
         wanted: the columns of the table to read.
-        counts: of annotated documents: "annotated", "disagreements" and "no_majority".
+        counts: of annotated documents: "annotated" by several, and those with "no_majority".
+        disagreements: rows whose annotators chose different labels.
     """
 
     def __init__(self, table: SourceTable, name: str, settings: SourceSettings) -> None:
@@ -41,6 +42,7 @@ class LabelColumn:
         self.table = table
         self.name = name
         self.counts = Counter[str]()
+        self.disagreements: list[int] = []
         self._annotator = settings.annotator
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
@@ -106,12 +108,13 @@ class LabelColumn:
                 f"name the field that holds the label: {option('--label', fields[0])}"
             )
 
-    def cells(self, batch: Batch) -> Values:
-        """The cells of a batch: a label, or a list of labels."""
+    def cells(self, batch: Batch, first_row: int) -> Values:
+        """The cells of a batch, which begins at this row: a label, or a list of labels."""
         values = batch[self.wanted[0]]
         if self._has_annotators:
             columns = [as_list(batch[name]) for name in self.wanted]
-            return [self._voted(cells) for cells in zip(*columns, strict=True)]
+            rows = enumerate(zip(*columns, strict=True), first_row)
+            return [self._voted(cells, row) for row, cells in rows]
         if self._form is not None:
             return with_lists(values, self._form)
         return values
@@ -123,7 +126,7 @@ class LabelColumn:
             return annotations_beside(cells[0], cells[1], statuses)
         return annotations_at(cells[0], self._keys)
 
-    def _voted(self, cells: Sequence[object]) -> Any:
+    def _voted(self, cells: Sequence[object], row: int) -> Any:
         """The label that annotators chose, or a list of them; None without one."""
         annotations = self._annotations(cells)
         if self._annotator is not None:
@@ -135,7 +138,8 @@ class LabelColumn:
         result = vote(annotations, self._is_exclusive)
         if len(annotations) > 1:
             self.counts["annotated"] += 1
-            self.counts["disagreements"] += result.agreement != Agreement.AGREE
+            if result.agreement != Agreement.AGREE:
+                self.disagreements.append(row)
         if result.agreement == Agreement.NO_MAJORITY:
             self.counts["no_majority"] += 1
             return None

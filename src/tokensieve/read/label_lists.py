@@ -160,7 +160,7 @@ def _count_labels(table: SourceTable, column: str, settings: ReadSettings) -> _L
     has_separator = False
     has_several = separator is not None
     for batch in table.read(reader.wanted):
-        cells = reader.cells(batch)
+        cells = reader.cells(batch, row)
         if _cannot_be_lists(cells) and not has_lists:
             return None
         has_lists = has_lists or any(isinstance(cell, list) for cell in as_list(cells))

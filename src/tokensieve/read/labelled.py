@@ -266,6 +266,7 @@ class _Assembly:
         report = ReadingReport(
             counts=self.counts,
             columns=self.columns,
+            disagreements=self.documents.disagreements,
             dropped={old: sizes[old] for old, new in final.items() if new is None},
             groups={
                 old: (new, kept_sizes.get(old, 0)) for old, new in final.items() if new is not None

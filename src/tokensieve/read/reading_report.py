@@ -95,6 +95,7 @@ class ReadingReport:
         detected: properties of the source that were detected, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
         likely_groups: a column that looks like groups; None if there is none, or it was not sought.
+        disagreements: rows whose annotators chose different labels.
     """
 
     counts: Counter[str]
@@ -105,6 +106,7 @@ class ReadingReport:
     detected: tuple[str, ...] = ()
     pairs: bool = False
     likely_groups: LikelyGroups | None = None
+    disagreements: tuple[int, ...] = ()
 
     def lines(self) -> list[str]:
         """One plain sentence for each thing that a reader should know."""
@@ -140,7 +142,7 @@ class ReadingReport:
         n_annotated = self.counts["annotated"]
         if not n_annotated:
             return
-        n_disagreements = self.counts["disagreements"]
+        n_disagreements = len(self.disagreements)
         fraction = percent(n_disagreements / n_annotated)
         documents = plural(n_annotated, "document")
         yield f"annotators disagree on {n_disagreements:,} of {documents} with several ({fraction})"
