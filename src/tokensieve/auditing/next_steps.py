@@ -11,13 +11,14 @@ from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.escape import HIDDEN, printable, public_address
+from tokensieve.name_lists import joined_group, joined_names
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
 
 MAX_NAMED_TOKENS = 8  # in a command; a longer one is hard to read, and `--audit` names them all
 TOKEN_OPTIONS = frozenset(field.name for field in fields(TokenSettings))
 # how a file is written; a copy is UTF-8 with commas, or JSON lines
-FILE_OPTIONS = frozenset({"encoding", "separator", "header"})
+FILE_OPTIONS = frozenset({"encoding", "separator", "header", "quotes", "sheet"})
 # what the copy needs no more, or what the command names itself
 NOT_FOR_COPY = FILE_OPTIONS | {"limits", "text", "pairs", "budget", "test", "split"}
 # `balance` reads labels as well, but no test documents, and writes the weights
@@ -164,6 +165,9 @@ def _judging_options(audit: AuditData) -> list[str]:
 
 def _text_options(audit: AuditData) -> list[str]:
     """The columns of the texts."""
+    answers = audit.settings.columns_of_pairs
+    if answers:
+        return ["--pairs", joined_names(answers)]
     task = audit.learned.task
     return task.text_options(audit.learned.train.corpus, audit.invocation is not None)
 
@@ -265,10 +269,10 @@ def _option_words(flag: str, value: object) -> list[str]:
     if isinstance(value, Mapping):
         words = []
         for new, old in value.items():
-            words += [flag, f"{new}={','.join(old)}"]
+            words += [flag, joined_group(new, old)]
         return words
     if isinstance(value, list | tuple):
-        return [flag, ",".join(map(str, value))]
+        return [flag, joined_names(value)]
     return [flag, str(value)]
 
 

@@ -26,6 +26,7 @@ import click
 from tokensieve import __version__
 from tokensieve.errors import InputError
 from tokensieve.escape import line
+from tokensieve.name_lists import joined_names, split_names
 from tokensieve.options import option
 from tokensieve.progress import Progress, silent
 from tokensieve.read.settings import ReadSettings
@@ -416,27 +417,40 @@ def say(quiet: bool, message: str) -> None:
         print(line(message), file=sys.stderr)
 
 
-def pair_columns(given: str | None, model: Path | None) -> tuple[str, str] | None:
-    """The two columns of `--pairs A,B`, or else those of the pairs that the model in a folder was
-    trained on, if it was."""
+def answer_columns(given: str | None, model: Path | None) -> tuple[str, ...]:
+    """The columns of `--pairs A,B`, or else those of the pairs that the model in a folder was
+    trained on, if it was; one column may hold lists of answers."""
     from tokensieve.files import parsed, read_regular
 
     if given is not None:
-        names = [name.strip() for name in given.split(",")]
-        if len(names) != 2 or not all(names) or names[0] == names[1]:
+        names = split_names(given)
+        if not names or len(set(names)) < len(names):
             raise InputError(
-                f"--pairs {given!r} must name two columns, such as --pairs chosen,rejected"
+                f"--pairs {given!r} must name different columns, such as --pairs chosen,rejected"
             )
-        return names[0], names[1]
+        return tuple(names)
     if model is None:
-        return None
+        return ()
     try:
-        first, second = map(str, parsed(read_regular(model / "summary.json"))["pairs"]["columns"])
-    except (OSError, ValueError, LookupError, TypeError):
+        summary = parsed(read_regular(model / "summary.json"))
+        written = summary.get("settings", {}).get("pairs")
+        names = split_names(written) if written else map(str, summary["pairs"]["columns"])
+        return tuple(dict.fromkeys(names))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise InputError(
-            "this is a preference model; name two columns with --pairs FIRST,SECOND"
+            "this is a preference model; name the columns of the answers with --pairs FIRST,SECOND"
         ) from None
-    return first, second
+
+
+def pair_columns(given: str | None, model: Path) -> tuple[str, str]:
+    """The columns of `--pairs A,B`, or else those of the model's pairs, of which there are two."""
+    names = answer_columns(given, model)
+    if len(names) != 2:
+        raise InputError(
+            f"--pairs {joined_names(names)!r} must name two columns, such as "
+            "--pairs chosen,rejected"
+        )
+    return names[0], names[1]
 
 
 def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:

@@ -18,9 +18,9 @@ from tokensieve.cli.command import (
     IGNORED,
     QUIET,
     SOURCES,
+    answer_columns,
     command,
     out_option,
-    pair_columns,
     say,
 )
 from tokensieve.errors import InputError
@@ -61,7 +61,9 @@ def _mask(
     ),
     part: Part | None = option(None, "Whether SOURCE was the audit's training or test file."),
     pairs: str | None = option(
-        None, "Columns of two answers; tokens are removed from both.", metavar="CHOSEN,REJECTED"
+        None,
+        "Columns of the answers; tokens are removed from all of them.",
+        metavar="CHOSEN,REJECTED",
     ),
     out: Path = out_option("tokensieve-mask"),
     overwrite: bool = option(False, "Replace an earlier copy."),
@@ -92,7 +94,7 @@ def _mask(
             raise InputError("; ".join(outcome.warnings) or nothing)
 
     kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
-    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role)
+    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role, source_name)
     _write(target, [*rows, *copies], wrong_rows, outcome, source_name)
     outcome_text = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
     if outcome.removed_tokens:
@@ -115,7 +117,7 @@ class _Plan:
         tokens: what to cut from the texts.
         asked: those of them that the user named.
         tokenizer: splits the texts into such tokens.
-        pair_columns: the columns of both answers of pairs, or None.
+        answer_columns: of preference data the columns of the answers, else none.
         audited_columns: the columns of the audit's texts.
         mislabelled: part ("train", "test") → rows with a wrong label, from 1.
     """
@@ -123,7 +125,7 @@ class _Plan:
     tokens: list[str]
     asked: list[str]
     tokenizer: Tokenizer
-    pair_columns: tuple[str, str] | None
+    answer_columns: Sequence[str]
     audited_columns: list[str]
     mislabelled: Mapping[str, frozenset[int]]
 
@@ -150,7 +152,7 @@ def _plan(
     tokenizer = token_settings.make_tokenizer()
     asked = [*(_as_token(name, tokenizer) for name in named), *to_mask]
     if audit is None:
-        return _Plan(asked, asked, tokenizer, pair_columns(pairs, None), [], mislabelled)
+        return _Plan(asked, asked, tokenizer, answer_columns(pairs, None), [], mislabelled)
 
     advice = _advice_of(audit)
     if decisions is None and not advice.to_mask and not advice.of_shortcuts:
@@ -167,8 +169,8 @@ def _plan(
         tokens += [token for token in advice.of_shortcuts if tokenizer.is_value(token)]
         value_columns = dict(tokenizer.columns)
         columns = [name for name in tokenizer.fields if name not in value_columns]
-    sides = pair_columns(pairs, audit if model.pairs else None)
-    return _Plan(tokens, asked, tokenizer, sides, columns, mislabelled)
+    answers = answer_columns(pairs, audit if model.pairs else None)
+    return _Plan(tokens, asked, tokenizer, answers, columns, mislabelled)
 
 
 def _as_token(name: str, tokenizer: Tokenizer) -> str:
@@ -231,7 +233,7 @@ def _text_columns(opened: OpenedSource, reading: SourceSettings, plan: _Plan) ->
     from tokensieve.read.columns import text_columns
 
     chosen: Sequence[str] = [reading.text] if isinstance(reading.text, str) else reading.text or []
-    named = list(plan.pair_columns or chosen)
+    named = list(plan.answer_columns or chosen)
     columns_to_read: list[str | None] = list(named or plan.audited_columns)
     is_known = named or set(columns_to_read) <= set(opened.train.columns)
     if not columns_to_read or not is_known:
@@ -290,15 +292,16 @@ def _mask_rows(
 
     cells = {column: list(text_cells(rows, column, role)) for column in columns}
     texts = {column: cell_texts(source, cells[column], column) for column in columns}
-    is_pairs = plan.pair_columns is not None
+    is_pairs = len(plan.answer_columns) > 0
     masked = mask_fields(texts, plan.tokens, plan.tokenizer, alike=is_pairs)
     warnings = masked.warnings
     removed = [token for token, occurring in masked.similar.items() if token and token == occurring]
 
     changed_rows = set()
     for column, shorter in masked.texts.items():
-        for cell, text in zip(cells[column], shorter, strict=True):
-            if text is not None and text != cell.holder[cell.key]:
+        before = texts[column]
+        for cell, text, earlier in zip(cells[column], shorter, before, strict=True):
+            if text is not None and text != earlier:
                 cell.holder[cell.key] = text
                 changed_rows.add(cell.row)
 
@@ -314,17 +317,21 @@ def _mask_rows(
 
 
 def _swapped_copies(
-    rows: Sequence[Row], columns: Sequence[str], swaps: list[str], plan: _Plan, role: str | None
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    swaps: list[str],
+    plan: _Plan,
+    role: str | None,
+    source: str,
 ) -> list[Row]:
     """A copy of every row whose texts contain one of two tokens, with the other one instead."""
     if not swaps:
         return []
     from tokensieve.auditing.swapping import Swap, swap_texts
-    from tokensieve.read.copies import text_cells
-    from tokensieve.read.values import text_series
+    from tokensieve.read.copies import cell_texts, text_cells
 
     cells = [cell for column in columns for cell in text_cells(rows, column, role)]
-    texts = text_series([cell.holder[cell.key] for cell in cells])
+    texts = cell_texts(source, cells, " + ".join(columns))
     swapped = swap_texts(texts, list(map(Swap.parse, swaps)), plan.tokenizer)
     changed_rows = {cell.row for cell, text in zip(cells, swapped, strict=True) if text is not None}
     copies = {number: copy.deepcopy(rows[number]) for number in sorted(changed_rows)}

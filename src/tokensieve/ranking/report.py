@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import polars as pl
 from scipy.special import expit
 
-from tokensieve.escape import for_display, option
+from tokensieve.escape import for_display, option, printable
+from tokensieve.name_lists import joined_names
 from tokensieve.ranking.bradley_terry import Estimate
 from tokensieve.ranking.data import People, RankingData
 from tokensieve.ranking.repeats import RepeatedAnswer
@@ -186,11 +189,11 @@ def _next_command(data: RankingData) -> list[Command]:
     length = data.effect("length")
     if length is None or not length.joint.excludes_zero:
         return []
-    words = ["tokensieve balance", for_display(data.source)]
+    words = ["tokensieve balance", shlex.quote(printable(data.source))]
     for name in ("pairs", "winner", "scores"):
         value = data.columns.get(name)
         if value:
-            columns = value if isinstance(value, str) else ",".join(value)
+            columns = value if isinstance(value, str) else joined_names(value)
             words.append(option(f"--{name}", columns))
     words.append("--length")
     purpose = "Weights under which the longer answer no longer wins more often:"

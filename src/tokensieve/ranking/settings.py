@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tokensieve.errors import InputError
+from tokensieve.name_lists import joined_names
 from tokensieve.options import option
-from tokensieve.read.settings import SourceSettings
-
-
-def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
-    items = [given] if isinstance(given, str) else given
-    names = [name.strip() for item in items for name in item.split(",")]
-    return tuple(name for name in names if name)
-
+from tokensieve.read.settings import SourceSettings, names_from
 
 _column = partial(option, metavar="COLUMN")
 
@@ -44,10 +38,10 @@ class RankSettings(SourceSettings):
     """
 
     pairs: Sequence[str] = option(
-        (), "Columns of the two answers.", metavar="FIRST,SECOND", parse=_names_from
+        (), "Columns of the two answers.", metavar="FIRST,SECOND", parse=names_from
     )
     models: Sequence[str] = option(
-        (), "Columns of the two models.", metavar="FIRST,SECOND", parse=_names_from
+        (), "Columns of the two models.", metavar="FIRST,SECOND", parse=names_from
     )
     winner: str | None = _column(
         None,
@@ -58,13 +52,13 @@ class RankSettings(SourceSettings):
         (),
         "Instead of --winner: columns of the answers' scores.",
         metavar="FIRST,SECOND",
-        parse=_names_from,
+        parse=names_from,
     )
     by: Sequence[str] = option(
         (),
         "Column of the prompt; also of the judge (repeatable).",
         metavar="COLUMN,…",
-        parse=_names_from,
+        parse=names_from,
         default_text="the column `prompt`, if there is one",
     )
     judge: str | None = _column(None, "Column of the judge.")
@@ -81,15 +75,17 @@ class RankSettings(SourceSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("pairs", "models", "scores", "by"):
-            object.__setattr__(self, name, _names_from(getattr(self, name)))
+            given = getattr(self, name)
+            names = names_from(given) if isinstance(given, str) else tuple(given)
+            object.__setattr__(self, name, names)
         for name, example in (("pairs", "answer_a,answer_b"), ("models", "model_a,model_b")):
             columns = getattr(self, name)
             if len(columns) != 2 or columns[0] == columns[1]:
                 raise InputError(
                     f"--{name} must name two different columns, such as {example}; "
-                    f"got {','.join(columns)!r}"
+                    f"got {joined_names(columns)!r}"
                 )
         if self.scores and self.winner:
             raise InputError("pass one of --winner and --scores, not both")
         if self.scores and len(self.scores) != 2:
-            raise InputError(f"--scores must name two columns; got {','.join(self.scores)!r}")
+            raise InputError(f"--scores must name two columns; got {joined_names(self.scores)!r}")

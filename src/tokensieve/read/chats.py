@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from tokensieve.read.written_lists import literal_list
 
 TEXT_KEYS = ("content", "value", "text")  # where a message has its text; the first one counts
 ROLE_KEYS = ("role", "from", "speaker", "author")
@@ -43,13 +46,30 @@ def message_text(content: object) -> str | None:
     return None if content is None else str(content)
 
 
+def written_chat(value: object) -> list[Any] | None:
+    """A conversation that is written in a cell, as JSON, or as Python or numpy print it.
+
+    None for anything else.
+    """
+    if not isinstance(value, str) or not re.match(r"\s*\[\s*\{", value):
+        return None
+    text = value.strip()
+    entries = literal_list(text)
+    if entries is None:  # numpy separates entries by line breaks
+        entries = literal_list(re.sub(r"\}\s*\n\s*\{", "}, {", text))
+    return entries if text_key(entries) is not None else None
+
+
 def chat_text(value: object, role: str | None = None) -> object:
     """The messages of a conversation as one text; any other value as it is.
 
     Args:
-        value: a list of messages (`role` and `content`, or `from` and `value`), or anything else.
+        value: a list of messages (`role` and `content`, or `from` and `value`), such a list that is
+            written in a cell, or anything else.
         role: take only the messages of this role; None is returned if there are none.
     """
+    if isinstance(value, str):
+        value = written_chat(value) or value
     key = text_key(value)
     if key is None or not isinstance(value, list):
         return value

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_group, joined_names
 from tokensieve.read.values import listed
 
 MAX_CLASSES = 200
@@ -127,7 +128,7 @@ def _classes_of_one(
             f"{column}: {len(alone):,} of {n_values:,} values occur once, like identifiers; "
             "choose another with --label COLUMN, or merge values with --group"
         )
-    drop = " ".join(option("--drop", label) for label in (first.label, *further))
+    drop = " ".join(option("--drop", joined_names([label])) for label in (first.label, *further))
     place = f" (row {first.row})" if first.row else ""
     if further:
         return InputError(
@@ -141,7 +142,7 @@ def _classes_of_one(
     merge = ""
     if similar:
         partner = by_lower_case[similar[0]]
-        merge = " or merge it: " + option("--group", f"{partner}={partner},{first.label}")
+        merge = " or merge it: " + option("--group", joined_group(partner, [partner, first.label]))
     return InputError(
         f"{column}: {first.label!r} occurs once{place}; each class needs two documents. "
         f"Leave it out with {drop}{merge}"

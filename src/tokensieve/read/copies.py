@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokensieve.errors import InputError
+from tokensieve.read.chats import has_role, text_key, written_chat
+from tokensieve.read.table import SourceTable, is_number, written_object
+from tokensieve.read.values import cell_text
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tokensieve.read.opened import OpenedSource
-    from tokensieve.read.table import SourceTable
 
 Row = dict[str, Any]
 WRITTEN_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -122,18 +124,45 @@ def text_cells(rows: Sequence[Row], column: str, role: str | None) -> Iterator[T
     """Yield every text of a column.
 
     A row has one in the column itself or in what is nested in it (`data.body`), one in each text of
-    a list, or one in each of its chat messages, or in those of a role.
+    a list, or one in each of its chat messages, or in those of a role. Messages and objects that
+    are written in a cell are taken apart in place.
     """
     for number, row in enumerate(rows):
-        holder, key = _innermost(row, column)
-        if key in holder:
-            yield from _cells_in(TextCell(number, holder, key), role)
+        for cell in _cells_at(number, row, column):
+            text = cell.holder[cell.key]
+            cell.holder[cell.key] = written_chat(text) or text
+            yield from _cells_in(cell, role)
+
+
+def _cells_at(row: int, value: Any, path: str) -> Iterator[TextCell]:
+    """The cells at a path of keys; of a list, in each entry. The longest keys come first.
+
+    In a conversation, a key may be the role whose messages are meant.
+    """
+    if isinstance(value, list):
+        is_chat = text_key(value) is not None
+        for place, entry in enumerate(value):
+            if is_chat and has_role(entry, path):
+                yield TextCell(row, value, place)
+            else:
+                yield from _cells_at(row, entry, path)
+    elif isinstance(value, dict) and path in value:
+        yield TextCell(row, value, path)
+    elif isinstance(value, dict):
+        ends = [at for at in range(len(path), 0, -1) if path[at : at + 1] == "."]
+        outer = next((path[:at] for at in ends if path[:at] in value), None)
+        if outer is not None:
+            value[outer] = _taken_apart(value[outer])
+            yield from _cells_at(row, value[outer], path[len(outer) + 1 :])
+
+
+def _taken_apart(value: Any) -> Any:
+    """A conversation or an object that is written in a cell; any other value as it is."""
+    return written_chat(value) or written_object(value) or value
 
 
 def _cells_in(cell: TextCell, role: str | None) -> Iterator[TextCell]:
     """The texts in a cell: in a list, a message, or a part of a multimodal message."""
-    from tokensieve.read.chats import has_role, text_key
-
     value = cell.holder[cell.key]
     if isinstance(value, list):
         for place in range(len(value)):
@@ -151,19 +180,6 @@ def _cells_in(cell: TextCell, role: str | None) -> Iterator[TextCell]:
         yield cell  # an object where a text belongs, which `cell_texts` refuses
 
 
-def _innermost(row: Row, column: str) -> tuple[Row, str]:
-    """The dictionary that holds a nested column, and its key there; the longest keys come first."""
-    holder, key = row, column
-    while key not in holder:
-        ends = [at for at in range(len(key), 0, -1) if key[at : at + 1] == "."]
-        outer = next((key[:at] for at in ends if key[:at] in holder), None)
-        if outer is None or not isinstance(holder[outer], dict):
-            break
-        holder = holder[outer]
-        key = key[len(outer) + 1 :]
-    return holder, key
-
-
 def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series:
     """The texts of cells, null where a row has none.
 
@@ -172,9 +188,11 @@ def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series
     """
     from tokensieve.read.values import text_series
 
+    values = [cell.holder[cell.key] for cell in cells]
+    has_texts = any(isinstance(value, str) for value in values)
     texts = []
-    for cell in cells:
-        text = cell.holder[cell.key]
+    for cell, value in zip(cells, values, strict=True):
+        text = str(value) if has_texts and is_number(value) else value
         if not (text is None or isinstance(text, str)):
             raise InputError(
                 f"{source}: row {cell.row + 1}: {column!r} is {text!r:.40}, not text; choose "
@@ -201,8 +219,13 @@ def write_rows(rows: Sequence[Row], name: str, source: str) -> bytes:
         separator = "," if suffix == ".csv" else "\t"
         writer = csv.DictWriter(out, columns, delimiter=separator)
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: _csv_cell(value) for key, value in row.items()} for row in rows)
     return out.getvalue().encode(errors="replace")
+
+
+def _csv_cell(value: object) -> object:
+    """A value as a cell: lists and objects as JSON, which every command reads again."""
+    return cell_text(value) if isinstance(value, list | dict) else value
 
 
 def _parquet(rows: Sequence[Row], source: str) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_names
 from tokensieve.read.answers import (
     ASSISTANT,
     alternatives,
@@ -161,7 +162,7 @@ class PairReader:
             return notes
         likely = likely_outcome(self.table, self.columns, self._models)
         if likely is not None:
-            command = f"{option('--pairs', ','.join(self.columns))} {option(*likely)}"
+            command = f"{option('--pairs', joined_names(self.columns))} {option(*likely)}"
             raise InputError(
                 f"{self.table.name}: {likely.columns!r} seems to say which answer won; use "
                 f"{command}, or, if the first one always won, rename it"
@@ -177,7 +178,7 @@ class PairReader:
         fields = [text_field_inside(self.table, name) for name in self.columns]
         answers = [field or name for field, name in zip(fields, self.columns, strict=True)]
         if any(fields):
-            command = option("--pairs", ",".join(answers))
+            command = option("--pairs", joined_names(answers))
             for name in self._outcome_options():
                 command += f" {name}"
             raise InputError(
@@ -188,7 +189,7 @@ class PairReader:
     def _outcome_options(self) -> list[str]:
         if not self.outcome_columns:
             return []
-        return [option(f"--{self.settings.outcome_option}", ",".join(self.outcome_columns))]
+        return [option(f"--{self.settings.outcome_option}", joined_names(self.outcome_columns))]
 
     def _are_alternatives(self) -> bool:
         """Whether the preferred and the other column hold lists of answers, as in best of n.

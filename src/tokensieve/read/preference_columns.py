@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_names, split_names
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import label_names
 
@@ -80,7 +81,7 @@ def score_flag(column: str) -> str:
 def _two_opposite_columns(table: SourceTable) -> str | None:
     """chosen and rejected."""
     columns = preferred_columns(table)
-    return option("--pairs", ",".join(columns)) if columns else None
+    return option("--pairs", joined_names(columns)) if columns else None
 
 
 def _scored_answers_in_a_cell(table: SourceTable) -> str | None:
@@ -126,9 +127,9 @@ def _two_answers_side_by_side(table: SourceTable) -> str | None:
             if not name.endswith(first) or partner not in original:
                 continue
             if re.match(ANSWER_STEMS, name):
-                answers.append(f"{original[name]},{original[partner]}")
+                answers.append(joined_names([original[name], original[partner]]))
             if re.match("score|rating|rank", name):
-                scores.append(f"{original[name]},{original[partner]}")
+                scores.append(joined_names([original[name], original[partner]]))
         if answers and winner:
             return f"{option('--pairs', answers[0])} {option('--winner', winner)}"
         if answers and scores:
@@ -141,7 +142,7 @@ def _two_answers_side_by_side(table: SourceTable) -> str | None:
 def _verdict_column(table: SourceTable, answers: str) -> str | None:
     """A column beside two answers with few values, which may say which answer won."""
     for column, cells in table.sample.items():
-        if column in answers.split(",") or re.match(PROMPT_NAMES, column.lower()):
+        if column in split_names(answers) or re.match(PROMPT_NAMES, column.lower()):
             continue
         names = list(label_names(cells))
         is_named = re.fullmatch(VERDICT_NAMES, column.strip().lower())

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_group, joined_names
 from tokensieve.read.values import listed
 from tokensieve.wording import percent, plural
 
@@ -131,7 +132,7 @@ class ReadingReport:
         """Labels that are marks, as SNLI's "-" for documents without a consensus."""
         for name, (final, n) in self.groups.items():
             if final in _MARKS and n:
-                drop = option("--drop", name)
+                drop = option("--drop", joined_names([name]))
                 yield (
                     f"{plural(n, 'document')} labelled {name!r}, which may mean no label; "
                     f"to leave them out, pass {drop}"
@@ -171,7 +172,7 @@ class ReadingReport:
             if len(names) > 1:
                 have_one_spelling = len({name.casefold() for name in names}) == 1
                 problem = "differ only in case" if have_one_spelling else "may be one value"
-                merge = option("--group", f"{names[0]}={','.join(names)}")
+                merge = option("--group", joined_group(names[0], names))
                 yield f"the classes {listed(names)} {problem}; to merge them, pass {merge}"
 
     def check_kept(self, name: str) -> None:

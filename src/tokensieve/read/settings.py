@@ -11,26 +11,27 @@ from typing import Any, Literal, Self
 
 from tokensieve.errors import InputError
 from tokensieve.escape import HIDDEN, public_address
+from tokensieve.name_lists import joined_group, joined_names, split_group, split_names
 from tokensieve.options import option
 
 
-def _names_from(given: str | Sequence[str]) -> tuple[str, ...]:
+def names_from(given: str | Sequence[str]) -> tuple[str, ...]:
     """Names from the command line, separated by commas, from one option or from several."""
     items = [given] if isinstance(given, str) else given
-    names = [name.strip() for item in items for name in item.split(",")]
-    return tuple(name for name in names if name)
+    return tuple(name for item in items for name in split_names(item))
 
 
 def _groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
     """`--group NEW=OLD,OLD` as new label → old labels."""
     groups: dict[str, list[str]] = {}
     for item in [given] if isinstance(given, str) else given:
-        new, equals, old = item.partition("=")
-        if not (new and equals and old):
+        group = split_group(item)
+        if group is None:
             raise InputError(
                 f"--group {item!r} is not of the form NEW=OLD,OLD (for example negative=1,2)"
             )
-        groups.setdefault(new, []).extend(old.split(","))
+        new, old = group
+        groups.setdefault(new, []).extend(old)
     return groups
 
 
@@ -62,7 +63,7 @@ def _written_names(given: str | Sequence[str] | None) -> str | list[str] | None:
 
 
 _column = partial(option, metavar="COLUMN")
-_columns = partial(option, metavar="COLUMN,…", parse=_names_from)
+_columns = partial(option, metavar="COLUMN,…", parse=names_from)
 
 
 class Pairs:
@@ -120,7 +121,7 @@ class SourceSettings:
         None, "Merge labels (repeatable).", metavar="NEW=OLD,…", parse=_groups_from
     )
     drop: Sequence[str] = option(
-        (), "Leave out these labels (repeatable).", metavar="OLD,…", parse=_names_from
+        (), "Leave out these labels (repeatable).", metavar="OLD,…", parse=names_from
     )
     encoding: str | None = option(None, "Encoding of text files.", default_text="detected")
     separator: str | None = option(
@@ -244,7 +245,7 @@ class ReadSettings(SourceSettings):
         None,
         "Columns of two answers, the preferred one first.",
         metavar="CHOSEN,REJECTED",
-        parse=_names_from,
+        parse=names_from,
     )
     winner: str | None = _column(None, "With --pairs: column with the winner.")
     scores: Sequence[str] = _columns((), "With --pairs: columns of the answers' scores.")
@@ -261,7 +262,7 @@ class ReadSettings(SourceSettings):
         for name in ("scores", "ranks", "columns", "pairs"):
             setting = getattr(self, name)
             if setting is not None:
-                names = _names_from(setting) if isinstance(setting, str) else tuple(setting)
+                names = names_from(setting) if isinstance(setting, str) else tuple(setting)
                 object.__setattr__(self, name, names)
         if self.split is not None and self.test is not None:
             raise InputError("pass either a split column or a test source, not both")
@@ -293,7 +294,7 @@ class ReadSettings(SourceSettings):
         if not are_different or (len(names) != 2 and not may_be_list):
             raise InputError(
                 "--pairs must name two different columns, the preferred answer first, such as "
-                f"chosen,rejected; got {','.join(map(str, names))!r}"
+                f"chosen,rejected; got {joined_names(names)!r}"
             )
         n_scores = len(self.outcome_columns)
         if is_scored and n_scores != len(names):
@@ -349,7 +350,7 @@ class ReadSettings(SourceSettings):
 
     def read_options(self) -> dict[str, Any]:
         """The settings that decide which documents are read, as JSON values, for summary.json."""
-        groups = [f"{new}={','.join(old)}" for new, old in (self.group or {}).items()]
+        groups = [joined_group(new, old) for new, old in (self.group or {}).items()]
         return {
             "test": _written(self.test),
             "split": self.split,
@@ -360,7 +361,7 @@ class ReadSettings(SourceSettings):
             "group": groups or None,
             "drop": list(self.drop) or None,
             "weight": _written(self.sample_weight),
-            "pairs": ",".join(self.columns_of_pairs) or None,
+            "pairs": joined_names(self.columns_of_pairs) or None,
         }
 
     @property

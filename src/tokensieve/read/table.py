@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.read.chats import chat_text
+from tokensieve.read.chats import chat_text, written_chat
 from tokensieve.read.values import (
     SURROGATE,
     Values,
@@ -265,15 +265,18 @@ class SourceTable:
         """
         if isinstance(values, pl.Series):
             if values.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
-                return Texts(values.cast(pl.String), 0)
+                strings = values.cast(pl.String)
+                if not strings.str.contains(_MAY_BE_CHAT).any():
+                    return Texts(strings, 0)
+                values = strings
             values = as_list(values)
         texts = list[str | None]()
         n_replaced = 0
         n_numbers = 0
         has_texts = any(isinstance(value, str) for value in values)
         for row, value in enumerate(values, first_row):
-            text = chat_text(value, role) if isinstance(value, list) else value
-            if has_texts and _is_number(text):
+            text = chat_text(value, role)
+            if has_texts and is_number(text):
                 text = str(text)
                 n_numbers += 1
             elif not isinstance(text, str):
@@ -313,6 +316,9 @@ class SourceTable:
         return pl.Series(names, dtype=pl.String)
 
 
+_MAY_BE_CHAT = r"^\s*\[\s*\{"  # as JSON or Python write a list of messages
+
+
 class Texts(NamedTuple):
     """The texts of a batch.
 
@@ -345,7 +351,7 @@ def _decoded(values: pl.Series) -> pl.Series:
     return values
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not missing(value)
 
 
@@ -374,7 +380,9 @@ def value_at(value: object, keys: Sequence[str]) -> object:
                 return text
             return [value_at(entry, keys[place:]) for entry in value]
         if isinstance(value, str):
-            value = written_object(value)
+            value = written_chat(value) or written_object(value)
+        if isinstance(value, list):
+            return value_at(value, keys[place:])
         value = value.get(key) if isinstance(value, dict) else None
     return value
 

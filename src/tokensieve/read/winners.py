@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_names
 from tokensieve.read.corpus import Outcome
 from tokensieve.read.preference_columns import VERDICT_NAMES, score_flag, winner_column
 from tokensieve.read.table import SourceTable
@@ -276,7 +277,7 @@ class OutcomeReader:
         """Say so if the scores contradict the winner in most rows."""
         if self.n_contradictions <= MIN_CONTRADICTIONS * self.n_scored:
             return []
-        scores = ",".join(self.scores)
+        scores = joined_names(self.scores)
         flag = score_flag(scores)
         return [
             f"the winner contradicts {scores} in {self.n_contradictions:,} of {self.n_scored:,} "

@@ -34,6 +34,7 @@ from tokensieve.model.choice import best_scale
 from tokensieve.model.fit import fit, refit
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.start import prior_of
+from tokensieve.name_lists import joined_names
 from tokensieve.progress import Clock, Progress, check_not_forked, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
@@ -291,7 +292,7 @@ class Preferences(Task):
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
         assert corpus.pairs is not None
-        return ["--pairs", ",".join(corpus.pairs.columns)]
+        return ["--pairs", joined_names(corpus.pairs.columns)]
 
     def summary(self, train: Corpus, test: Corpus) -> dict[str, object]:
         assert train.pairs is not None and test.pairs is not None
