@@ -125,8 +125,17 @@ def test_mask_cuts_from_both_answers(home: Path, run: Run) -> None:
         ),
         (("predict", "model", "pairs.csv", "--pairs", "chosen,other"), "no column 'other'"),
         (
-            ("mask", "pairs.csv", "--pairs", "chosen", "--token", "tapestry", "--out", "x.csv"),
-            "must name two columns",
+            (
+                "mask",
+                "pairs.csv",
+                "--pairs",
+                "chosen,chosen",
+                "--token",
+                "tapestry",
+                "--out",
+                "x.csv",
+            ),
+            "must name different columns",
         ),
     ],
 )
