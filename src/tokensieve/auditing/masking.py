@@ -297,6 +297,11 @@ class _Grams:
         return places
 
 
+def places_of_tokens(tokens: Sequence[str], split: pl.Series) -> Ints:
+    """Places of the texts with all words of one of the tokens; `split` are the words of each."""
+    return _Grams(tokens).may_occur(split)
+
+
 def _by_first_word(grams: Iterable[_Gram]) -> dict[str, list[_Gram]]:
     """The n-grams that begin with each word."""
     first_words: dict[str, list[_Gram]] = {}

@@ -13,7 +13,7 @@ from tokensieve.auditing.artefacts.shapes import NUMBER_WORDS
 from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.masking import mask_texts
+from tokensieve.auditing.masking import mask_texts, places_of_tokens
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus
@@ -68,20 +68,12 @@ def _without_parts_of_others(
         others = [other for other in kept if other != token]
         if not _NUMBER.fullmatch(token) or not others:
             continue
-        contain = texts.filter(_contain(texts, token, tokenizer))
+        contain = texts.gather(places_of_tokens([token], tokenizer.split(texts)))
         without_others, _ = mask_texts(contain, others, tokenizer)
-        n_left = int(_contain(without_others, token, tokenizer).sum())
+        n_left = len(places_of_tokens([token], tokenizer.split(without_others)))
         if n_left <= MOST_LEFT * len(contain):
             kept = others
     return tuple(kept)
-
-
-def _contain(texts: pl.Series, token: str, tokenizer: Tokenizer) -> pl.Series:
-    """Which texts change if the token is cut."""
-    if texts.is_empty():
-        return pl.Series([], dtype=pl.Boolean)
-    shorter, _ = mask_texts(texts, [token], tokenizer)
-    return shorter != texts
 
 
 def _can_be_cut(token: str, tokenizer: Tokenizer) -> bool:
