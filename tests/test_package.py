@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import tokensieve
+from tokensieve import InputError, read_corpus
 from tokensieve.__main__ import _explain
+from tokensieve.text.pieces import PieceTokenizer
 
 ROOT = Path(__file__).parents[1]
 
@@ -113,7 +116,7 @@ def test_main_job_needs_no_optional_library() -> None:
     code = (
         "import sys\nclass Missing:\n    def find_spec(self, name, path=None, "
         "target=None):\n        if name.split('.')[0] in {'torch', 'datasets', 'transformers', "
-        "'pandas', 'pyarrow', 'dask'}:\n            raise "
+        "'pandas', 'pyarrow', 'dask', 'tokenizers', 'fastexcel'}:\n            raise "
         "ModuleNotFoundError(name)\nsys.meta_path.insert(0, Missing())\nimport tokensieve\nr = "
         "tokensieve.demo_reviews(80)\na = "
         "tokensieve.audit(tokensieve.read_corpus((r.texts.to_list(), r.labels.tolist())))\nassert "
@@ -123,6 +126,23 @@ def test_main_job_needs_no_optional_library() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    monkeypatch.setattr("tokensieve.read.workbooks.find_spec", lambda name: None)
+    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
+    for library, read in (
+        ("tokenizers", lambda: PieceTokenizer("tokenizer.json")),
+        ("fastexcel", lambda: read_corpus(str(tmp_path / "a.xlsx"))),
+    ):
+        with pytest.raises(InputError, match=f"needs {library}: pip install") as raised:
+            read()
+        extra = re.search(r"tokensieve\[(\w+)\]", str(raised.value))
+        assert extra and library in project["optional-dependencies"][extra[1]][0]
 
 
 def test_locked_versions_are_in_the_declared_ranges() -> None:

@@ -434,7 +434,7 @@ def answer_columns(given: str | None, model: Path | None) -> tuple[str, ...]:
     try:
         summary = parsed(read_regular(model / "summary.json"))
         written = summary.get("settings", {}).get("pairs")
-        names = split_names(written) if written else map(str, summary["pairs"]["columns"])
+        names = split_names(written) if written else list(map(str, summary["pairs"]["columns"]))
         return tuple(dict.fromkeys(names))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise InputError(

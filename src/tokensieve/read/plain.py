@@ -6,6 +6,7 @@ import codecs
 import io
 import lzma
 import os
+import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import polars as pl
-import zstandard
 
 from tokensieve.errors import InputError
 from tokensieve.files import Folder
@@ -42,14 +42,21 @@ def _xz() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2**28)
 
 
+def _zstd() -> Any:
+    import zstandard  # loaded where such a file is read
+
+    return zstandard.ZstdDecompressor().decompressobj()
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What the libraries raise for a file that is damaged or of another kind."""
+    zstandard = sys.modules.get("zstandard")
+    return (EOFError, lzma.LZMAError, zlib.error, *([zstandard.ZstdError] if zstandard else []))
+
+
 PACKINGS = {  # by the ending of the file
     ".gz": Packing("gzip", "gzip", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
-    ".zst": Packing(
-        "zstd",
-        "zstandard",
-        b"\x28\xb5\x2f\xfd",
-        lambda: zstandard.ZstdDecompressor().decompressobj(),
-    ),
+    ".zst": Packing("zstd", "zstandard", b"\x28\xb5\x2f\xfd", _zstd),
     ".xz": Packing(".xz", "lzma", b"\xfd7zXZ\0", _xz),
 }
 READ_BYTES = 2**22  # read at a time
@@ -206,7 +213,7 @@ class PlainText:
                     PlainText.check_expansion(name, path, n_bytes, limits)
                     with Folder.storing():
                         file.write(block)
-        except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError):
+        except _damage():
             raise InputError(
                 f"{name} is damaged or not a {packing.name} file; create or download it again"
             ) from None

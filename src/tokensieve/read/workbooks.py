@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -23,6 +24,11 @@ _READER = Path(__file__).with_name("workbook.py")
 
 def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
     """A sheet of a workbook: the one that the settings name, or the first."""
+    if find_spec("fastexcel") is None:
+        raise InputError(
+            f"reading the workbook {name} needs fastexcel: pip install 'tokensieve[excel]'; "
+            "or export the sheet as CSV"
+        )
     folder = Folder()
     arrow_file = folder.new()
     limits = [MAX_MEMORY, MAX_SECONDS] if settings.limits else [0, 0]

@@ -50,8 +50,12 @@ class PieceTokenizer:
     """
 
     def __init__(self, source: Any) -> None:
-        from tokenizers import Tokenizer
-
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise InputError(
+                "a tokenizer of word pieces needs tokenizers: pip install 'tokensieve[tokenizers]'"
+            ) from None
         name = "the tokenizer"
         content = source.to_str() if isinstance(source, Tokenizer) else source
         if not (isinstance(content, str) and content.lstrip().startswith("{")):
