@@ -203,8 +203,9 @@ def _opening(found: Verification, picture: Picture) -> list[Block]:
     lead = (
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important "
         "Tokens” (2025). One training step was taken on random embeddings; then a vector p was "
-        "trained for a time t, as long as it takes to see where attention ends up. A token's score is "
-        "the product of p with its embedding, and a document's attention is the softmax of its scores. "
+        "trained for a time t, as long as it takes to see where attention ends up. A token's "
+        "score is the product of p with its embedding, and a document's attention is the softmax "
+        "of its scores. "
         f"This data has {counts.n_documents:,} documents and {counts.n_types:,} token types"
     )
     if counts.classes not in _PLAIN_CLASSES:
