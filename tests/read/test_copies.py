@@ -22,6 +22,11 @@ TOKEN = "number"  # in every text of the layouts
 ONE_LABEL = [
     layout for layout in LABELLED if not layout.several and "subject" not in layout.command
 ]
+# a workbook is read by a process of its own, which takes a second
+CASES = [
+    pytest.param(layout, id=layout.name, marks=pytest.mark.slow if "xlsx" in layout.command else [])
+    for layout in [*ONE_LABEL, *PREFERENCES]
+]
 
 
 def labels_of(corpus: Corpus | None) -> Counter[str]:
@@ -32,7 +37,7 @@ def contains(corpus: Corpus, token: str) -> bool:
     return any(token in text for text in corpus.texts)
 
 
-@pytest.mark.parametrize("layout", [*ONE_LABEL, *PREFERENCES], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", CASES)
 def test_a_masked_copy_is_read_as_its_source(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

@@ -241,7 +241,7 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         "summaries": [[{"text": a}, {"text": b}] for a, b in zip(GOOD, BAD, strict=True)],
         "choice": [0, 1] * (N // 2),
     }
-    with pytest.raises(InputError, match="cannot tell which column holds the text"):
+    with pytest.raises(InputError, match="this looks like preference data"):
         read_corpus(pl.DataFrame(summaries))
     arena = pl.DataFrame(layouts.ARENA)
     with pytest.raises(InputError, match="--pairs response_a,response_b --winner winner"):

@@ -188,7 +188,7 @@ def test_hidden_labels_of_marked_test_rows_are_set_aside(hidden: object) -> None
     for options in ({}, {"split": "split"}):
         corpus = read_corpus(data, **options)
         assert corpus.test is None and len(corpus.labels) == N
-        assert list(corpus.reading.ignored.values()) == [5]
+        assert list(corpus.reading.hidden.values()) == [5]
 
 
 def test_hidden_labels_of_a_named_test_set_are_refused() -> None:
@@ -210,6 +210,20 @@ def test_the_sheet_that_is_read_and_the_others_are_named(tmp_path: Path) -> None
     assert len(corpus.labels) == N and "'Read me'" in corpus.reading.detected[0]
     with pytest.raises(InputError, match="no sheet 'Data'; its sheets are 'Read me', 'Reviews'"):
         read_corpus(path, sheet="Data")
+
+
+@pytest.mark.slow
+def test_the_names_of_sheets_may_be_the_labels(tmp_path: Path) -> None:
+    sheets = {
+        name: rows(text=[t for t, y in zip(TEXTS, LABELS, strict=True) if y == name])
+        for name in ("negative", "positive")
+    }
+    last = sheets.pop("positive")
+    path = write(tmp_path, "a.xlsx", layouts.workbook(last, before=sheets))
+    with pytest.raises(InputError, match="--sheet '\\*' --label sheet"):
+        read_corpus(path)
+    corpus = read_corpus(path, sheet="*", label="sheet")
+    assert len(corpus.labels) == N and "'negative'" in " ".join(corpus.reading.detected)
 
 
 # ---- answers

@@ -145,7 +145,7 @@ def _check_header(table: SourceTable, recognised: Sequence[str]) -> None:
             raise InputError(
                 f"{table.name}: the first line looks like data, not like column names "
                 f"({name[:40]!r}); {table.header_hint}, or name the columns with --text and --label"
-                f"{table.cause}"
+                f"{table.cause()}"
             )
 
 
@@ -237,6 +237,11 @@ def _recognised_label(table: SourceTable, columns: Sequence[str], texts: Sequenc
         has_one_value = len({str(value) for value in table.sample[candidates[0]]}) == 1
         return verdict if verdict and has_one_value else candidates[0]
     candidates = candidates or without_verdict
+    nested = [path for name in candidates for path in fields_inside(table, name)]
+    if nested and not any(_could_be_classes(table.sample[name]) for name in candidates):
+        inner = min(nested, key=_rank_as_label)
+        outer = table.top_level_column(inner)
+        candidates = [inner, *(name for name in candidates if name != outer)]
     command = " ".join(option("--text", name) for name in texts)
     raise InputError(
         f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? "
@@ -391,6 +396,8 @@ def _possible_cause(table: SourceTable) -> str:
     """What else may be wrong with a file whose columns are not clear."""
     if command := pair_options(table):
         return f"; for preference data pass {command}"
+    if cause := table.cause():
+        return cause
     if table.first_line and any(map(_looks_like_data, table.columns)):
         return f"; the first line looks like data: if there is no header, {table.header_hint}"
-    return table.cause
+    return ""

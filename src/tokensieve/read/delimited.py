@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, takewhile
 from pathlib import Path
@@ -34,6 +34,8 @@ from tokensieve.wording import plural
 Bytes = NDArray[np.uint8]
 
 HIDDEN_RETURN = "\ue00d"  # for private use: stands for a carriage return inside a row
+HIDDEN_QUOTE = "\ue00e"  # stands for a quote behind a backslash, if that makes it no end of a field
+CHECKED_ROWS = 100_000  # by which it is decided whether backslashes escape quotes
 FIRST_LINES = 50  # by which the separator is recognised
 FIRST_CHARACTERS = 1_000_000
 EXAMINED_BYTES = 2**24  # for rows inside quotes; arrays of their positions are in memory
@@ -212,11 +214,23 @@ def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings)
     file = _DelimitedFile(
         text, layout.separator, settings.header, settings.quotes, layout.n_lines_above
     )
+    if settings.quotes and _may_escape_quotes(text) and not file.is_sound():
+        start = [_hide_quotes(line) for line in start]
+        escaped_layout = table_layout(start, settings, usual)
+        escaped_file = replace(
+            file,
+            separator=escaped_layout.separator,
+            n_lines_above=escaped_layout.n_lines_above,
+            has_escapes=True,
+        )
+        if escaped_file.is_sound():
+            file = escaped_file
+            layout = escaped_layout
     columns = file.columns()
 
     @cache
     def trusted_frame() -> pl.LazyFrame | None:
-        if not text.is_utf8 or layout.n_lines_above:
+        if not text.is_utf8 or layout.n_lines_above or file.has_escapes:
             return None
         with one_line(f"{text.name} is not a readable CSV file"):
             return _polars_frame(file, columns)
@@ -229,6 +243,8 @@ def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings)
 
     notes = [*text.notes, *_layout_notes(start, layout, settings, usual)]
     notes += _hidden_row_notes(file, len(columns))
+    if file.has_escapes:
+        notes.append("quotes inside fields are escaped by a backslash (detected)")
     return SourceTable(text.name, columns, read, first_line=settings.header, notes=notes)
 
 
@@ -253,6 +269,8 @@ class _DelimitedFile:
         has_header: whether the first row names the columns.
         has_quotes: whether double quotes enclose fields.
         n_lines_above: lines before that row.
+        has_escapes: whether a backslash before a quote makes it a part of the field, as MySQL and
+            Spark write it.
     """
 
     text: PlainText
@@ -260,6 +278,15 @@ class _DelimitedFile:
     has_header: bool
     has_quotes: bool
     n_lines_above: int
+    has_escapes: bool = False
+
+    def is_sound(self) -> bool:
+        """Whether the first rows can be read strictly and have several fields."""
+        try:
+            rows = list(map(len, islice(self.records(), CHECKED_ROWS)))
+        except InputError:
+            return False
+        return bool(rows) and rows[0] > 1
 
     def columns(self) -> list[str]:
         """The names of the columns; numbers where the file has none."""
@@ -283,6 +310,8 @@ class _DelimitedFile:
         only_feeds = self.text.has_line_feeds
         with closing(self.text.lines(lambda line: f"{where} (line {line})", only_feeds)) as lines:
             below = map(_hide_returns, islice(lines, self.n_lines_above, None))
+            if self.has_escapes:
+                below = map(_hide_quotes, below)
             reader = csv.reader(below, delimiter=self.separator, quoting=quoting, strict=True)
             while True:
                 first_line = self.n_lines_above + reader.line_num + 1
@@ -300,7 +329,7 @@ class _DelimitedFile:
                     raise self._uneven(place, len(fields), n_fields)
                 n_fields = len(fields)
                 row += 1
-                yield [field.replace(HIDDEN_RETURN, "\r") for field in fields]
+                yield [_as_written(field) for field in fields]
 
     def _uneven(self, place: str, n_fields: int, n_expected: int) -> InputError:
         first = "header" if self.has_header else "first row"
@@ -313,6 +342,25 @@ class _DelimitedFile:
 def _hide_returns(line: str) -> str:
     """A line in which the csv module takes no carriage return for the end of the row."""
     return re.sub(r"\r(?!\n)", HIDDEN_RETURN, line) if "\r" in line else line
+
+
+def _hide_quotes(line: str) -> str:
+    """A line in which the csv module takes no quote behind a backslash for the end of a field.
+
+    Other backslashes stay, as in C:\\new.
+    """
+    return re.sub(r'(?<!\\)((?:\\\\)*)\\"', rf"\1{HIDDEN_QUOTE}", line) if '\\"' in line else line
+
+
+def _as_written(field: str) -> str:
+    """A field with what was hidden from the csv module."""
+    return field.replace(HIDDEN_RETURN, "\r").replace(HIDDEN_QUOTE, '"')
+
+
+def _may_escape_quotes(text: PlainText) -> bool:
+    """Whether a backslash stands before a quote, near the beginning of the file."""
+    with text.path.open("rb") as file:
+        return b'\\"' in file.read(EXAMINED_BYTES)
 
 
 def _quoting_fault(problem: str) -> str:
@@ -380,7 +428,12 @@ def _hidden_row_notes(file: _DelimitedFile, n_columns: int) -> Iterator[str]:
     That is the case if quotes are ordinary characters: one that begins a field hides the rows up to
     one that ends a field.
     """
-    if not file.has_quotes or n_columns < 2 or not file.text.is_ascii_compatible:
+    if (
+        not file.has_quotes
+        or file.has_escapes
+        or n_columns < 2
+        or not file.text.is_ascii_compatible
+    ):
         return
     rows = _rows_of_lines(file, n_columns)
     if rows is None:

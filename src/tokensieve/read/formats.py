@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +13,11 @@ from tokensieve.errors import InputError
 from tokensieve.read.columnar import ALL_ROWS, arrow_table, parquet_table
 from tokensieve.read.columns import KNOWN_NAMES
 from tokensieve.read.delimited import check_table, delimited_table, first_lines, table_layout
+from tokensieve.read.fasttext import fasttext_records, prefixes_of
 from tokensieve.read.json_files import SAMPLE_LINES, json_lines_table, json_table
 from tokensieve.read.plain import PACKINGS, PlainText, reading
 from tokensieve.read.settings import SourceSettings
-from tokensieve.read.table import Row, SourceTable
+from tokensieve.read.table import SourceTable
 from tokensieve.read.workbooks import workbook_table
 
 UNPACK_COMMANDS = {"zip": "unzip", "7z": "7z x", "rar": "unrar x"}  # the others: tar -xf
@@ -148,9 +149,10 @@ def _unnamed_table(suffix: str, path: Path, name: str, settings: SourceSettings)
         raise _unknown_kind(name, suffix)
     text = PlainText(path, name, settings)
     start = first_lines(text)
-    if any(re.search(r"^__label__|\s__label__\S+$", line.strip()) for line in start):
+    prefixes = prefixes_of(start)
+    if prefixes:
         return SourceTable.of_records(
-            name, lambda: _fasttext_records(text), SAMPLE_LINES, text.notes
+            name, lambda: fasttext_records(text, prefixes), SAMPLE_LINES, text.notes
         )
     first_character = start[0].lstrip()[:1] if start else ""
     if first_character == "{":
@@ -180,21 +182,3 @@ def _unknown_kind(name: str, suffix: str) -> InputError:
         f"(each also with {' or '.join(PACKINGS)}), lines that begin with __label__, "
         "and tables in any text file"
     )
-
-
-def _fasttext_records(text: PlainText) -> Iterator[Row]:
-    """Lines of fastText, "__label__a __label__b text" or "text __label__a".
-
-    One label is text, several are a list; commas between labels are left out.
-    """
-    for line in text.lines():
-        content = line.strip()
-        if not content:
-            continue
-        words = re.sub(r"^(__label__\S*\s*)+|(\s+__label__\S*)+$", "", content)
-        before, _, after = content.partition(words)
-        labels = [
-            label.strip(",")
-            for label in re.findall(r"__label__((?:(?!,?__label__)\S)*)", before + after)
-        ]
-        yield {"text": words.strip(), "label": labels[0] if len(labels) == 1 else labels}

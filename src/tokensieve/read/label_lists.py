@@ -60,8 +60,8 @@ def _label_sets(
             except TypeError:
                 raise InputError(
                     f"{name}: row {row}: the labels contain {_kind(entry)}, such as "
-                    f"{str(entry)[:40]!r}; each must be a name, so choose another column with "
-                    "--label COLUMN"
+                    f"{str(entry)[:40]!r}; a label is a name for the whole document, so choose "
+                    "another column with --label COLUMN"
                 ) from None
         yield _LabelSet(cell, {name for name in names if name is not None})
 
@@ -77,7 +77,7 @@ def _entries(cell: object, separator: str | None) -> Sequence[object]:
 def _kind(entry: object) -> str:
     """What a value is that cannot be a label."""
     if isinstance(entry, list | tuple):
-        return "lists (of spans, perhaps)"
+        return "lists (of marked parts of the text, perhaps)"
     return "objects" if isinstance(entry, dict) else f"{type(entry).__name__} values"
 
 

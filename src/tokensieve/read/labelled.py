@@ -79,6 +79,7 @@ def _report(
     report = replace(
         corpus.reading,
         ignored=opened.ignored,
+        hidden=opened.hidden,
         detected=(*opened.train.notes, *reader.tokens.notes),
     )
     if settings.by is not None or settings.stream:
@@ -207,7 +208,7 @@ def _test_side(
         name = f"{opened.train.name} (test rows)"
         if not _are_hidden(test_rows, train_rows):
             return [_Side(name, test_rows)]
-        opened.ignored[name] = test_rows.counts["rows"]
+        opened.hidden[name] = test_rows.counts["rows"]
         return []
     if settings.test is not None:
         table = open_source(settings.test, settings).held_out
@@ -222,7 +223,7 @@ def _test_side(
         return []
     documents = reader.collect_test(opened.test, is_named=False)
     if documents is None or _are_hidden(documents, train_rows):
-        opened.ignored[opened.test.name] = opened.test.height()
+        opened.hidden[opened.test.name] = opened.test.height()
         return []
     return [_Side(opened.test.name, documents)]
 

@@ -18,12 +18,14 @@ class OpenedSource:
     Attributes:
         train: the rows to learn from.
         test: the source's own test rows, if any.
-        ignored: parts without labels → documents set aside there.
+        ignored: parts that are neither for training nor for testing → documents set aside there.
+        hidden: test parts without labels → documents set aside there.
     """
 
     train: SourceTable
     test: SourceTable | None = None
     ignored: dict[str, int] = field(default_factory=dict)
+    hidden: dict[str, int] = field(default_factory=dict)
 
     def part_column(self, settings: ReadSettings) -> str | None:
         """The column that marks each row as train or test: --split, or one that is recognised.

@@ -6,11 +6,12 @@ A layout is a row of `LAYOUTS`: a function that returns the options for a table,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tokensieve.escape import option
 from tokensieve.name_lists import joined_names, split_names
+from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import label_names
 
@@ -22,11 +23,21 @@ OPPOSITES = (
     ("winner", "loser"),
     ("win", "lose"),
 )
+# the same of answers whose cells are texts; columns of labels may have these names too
+CONTRASTS = (
+    ("pos", "neg"),
+    ("positive", "negative"),
+    ("good", "bad"),
+    ("better", "worse"),
+    ("accepted", "refused"),
+)
+MIN_ANSWER_WORDS = 3  # on average; a label has fewer
 SIDES = (("a", "b"), ("0", "1"), ("1", "2"), ("left", "right"), ("first", "second"))
 ANSWER_STEMS = (
     "human_ref|response|answer|output|completion|conversation|summary|text|candidate|reply|"
     "generation"
 )
+REJECTED_NAMES = "rejected(_(response|answer|output|completion|message))?|non_preferred_output"
 PROMPT_NAMES = "prompt|question|instruction|query|history"
 VERDICT_NAMES = r"(\w+_)?(verdict|rating|label|labels|result|outcome|judg\w*|annotation|score|vote)"
 MAX_VERDICTS = 10  # different ones, or a tenth of the rows: a scale, and words for a tie
@@ -51,10 +62,12 @@ def pair_options(table: SourceTable) -> str | None:
     return None
 
 
-def preferred_columns(table: SourceTable) -> AnswerColumns | None:
+def preferred_columns(
+    table: SourceTable, opposites: Sequence[tuple[str, str]] = OPPOSITES
+) -> AnswerColumns | None:
     """The columns of the preferred and the other answer, if their names show it."""
     original = {column.lower(): column for column in table.columns}
-    for better, worse in OPPOSITES:
+    for better, worse in opposites:
         for name in original:
             opposite = re.sub(rf"(^|_){better}(?=_|$)", rf"\1{worse}", name)
             if opposite != name and opposite in original:
@@ -84,6 +97,63 @@ def _two_opposite_columns(table: SourceTable) -> str | None:
     return option("--pairs", joined_names(columns)) if columns else None
 
 
+def _two_contrasted_texts(table: SourceTable) -> str | None:
+    """pos and neg, if they hold texts, or objects that do: pos_answer and neg_answer."""
+    columns = preferred_columns(table, CONTRASTS)
+    if columns is None:
+        return None
+    fields = [_field_of_answers(table.sample[column]) for column in columns]
+    if None in fields:
+        return None
+    names = [
+        f"{column}.{field}" if field else column
+        for column, field in zip(columns, fields, strict=True)
+    ]
+    return option("--pairs", joined_names(names))
+
+
+def _field_of_answers(cells: Sequence[Any]) -> str | None:
+    """The field that holds texts, "" if the cells are texts themselves; None if they are neither.
+
+    Of conversations, the cells.
+    """
+    first = next((cell for cell in cells if cell), None)
+    field = ""
+    if isinstance(first, dict):
+        if text_key([first]) is not None:
+            return ""
+        field = _text_field(first) or ""
+        cells = [cell.get(field) for cell in cells if isinstance(cell, dict)]
+    texts = [text for text in map(chat_text, cells) if isinstance(text, str)]
+    n_words = sum(len(text.split()) for text in texts)
+    return field if texts and n_words >= MIN_ANSWER_WORDS * len(texts) else None
+
+
+def _conversation_and_rejected_answer(table: SourceTable) -> str | None:
+    """messages, which end with the preferred answer, beside rejected_response."""
+    rejected = [name for name in table.columns if re.fullmatch(REJECTED_NAMES, name.lower())]
+    chats = [name for name, cells in table.sample.items() if any(map(text_key, cells))]
+    preferred = [name for name in chats if name not in rejected]
+    if len(rejected) == 1 and len(preferred) == 1:
+        return option("--pairs", joined_names([*preferred, *rejected]))
+    return None
+
+
+def _best_of_a_list(table: SourceTable) -> str | None:
+    """All answers to a prompt in one cell, beside the number of the best one."""
+    winner = winner_column(table)
+    if winner is None:
+        return None
+    for column, cells in table.sample.items():
+        lists = [cell for cell in cells if isinstance(cell, list) and len(cell) > 1]
+        answers = [answer for cell in lists for answer in cell]
+        field = _field_of_answers(answers)
+        if column != winner and field is not None and not any(map(text_key, lists)):
+            name = f"{column}.{field}" if field else column
+            return f"{option('--pairs', joined_names([name]))} {option('--winner', winner)}"
+    return None
+
+
 def _scored_answers_in_a_cell(table: SourceTable) -> str | None:
     """All answers to a prompt in one cell, each an object with its text and its score."""
     for column, cells in table.sample.items():
@@ -92,8 +162,9 @@ def _scored_answers_in_a_cell(table: SourceTable) -> str | None:
         text = _text_field(answer)
         score = _score_field(answer)
         if text and score:
-            pairs = option("--pairs", f"{column}.{text}")
-            return f"{pairs} {option(score_flag(score), f'{column}.{score}')}"
+            pairs = option("--pairs", joined_names([f"{column}.{text}"]))
+            scores = option(score_flag(score), joined_names([f"{column}.{score}"]))
+            return f"{pairs} {scores}"
     return None
 
 
@@ -162,7 +233,10 @@ def _answers_of_a_tree(table: SourceTable) -> str | None:
 
 LAYOUTS: tuple[Callable[[SourceTable], str | None], ...] = (
     _two_opposite_columns,
+    _two_contrasted_texts,
+    _conversation_and_rejected_answer,
     _scored_answers_in_a_cell,
     _two_answers_side_by_side,
+    _best_of_a_list,
     _answers_of_a_tree,
 )

@@ -91,7 +91,8 @@ class ReadingReport:
             A reason that did not occur counts 0.
         columns: where text and label were read; of pairs, the first and the last answer.
         dropped: label → rows left out because the caller dropped that label.
-        ignored: parts of the source without labels → documents set aside there.
+        ignored: parts of the source that are not used → documents set aside there.
+        hidden: test parts of the source without labels → documents set aside there.
         groups: original label → (final label, documents kept).
         detected: properties of the source that were detected, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
@@ -103,6 +104,7 @@ class ReadingReport:
     columns: tuple[str, str] = ("", "")
     dropped: Mapping[str, int] = field(default_factory=dict)
     ignored: Mapping[str, int] = field(default_factory=dict)
+    hidden: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     detected: tuple[str, ...] = ()
     pairs: bool = False
@@ -159,6 +161,8 @@ class ReadingReport:
                 f"{plural(n, 'document')} in {name!r}, in neither the training nor the test split, "
                 "left out"
             )
+        for name, n in self.hidden.items():
+            yield f"{plural(n, 'document')} in {name!r} without a label, set aside"
         for old, (new, n) in self.groups.items():
             if old != new and n:
                 yield f"{plural(n, 'document')} labelled {old!r}, counted as {new!r}"

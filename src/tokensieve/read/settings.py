@@ -133,7 +133,10 @@ class SourceSettings:
     header: bool = option(True, "The first line of .csv and .tsv files names the columns.")
     quotes: bool = option(True, "Double quotes in .csv and .tsv files enclose fields.")
     sheet: str | None = option(
-        None, "Sheet of a workbook.", metavar="NAME", default_text="the first"
+        None,
+        "Sheet of a workbook; '*' for all that are alike.",
+        metavar="NAME",
+        default_text="the first",
     )
     limits: bool = option(
         True, "Stop at lines or cells over 100 MB and at archives that expand over 200-fold."

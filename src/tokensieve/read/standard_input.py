@@ -74,6 +74,8 @@ def _kind_ending(
         return ".jsonl"
     if text.startswith(b"["):
         return ".json"
+    if text.startswith(b"__"):  # of fastText
+        return ".txt"
     first_line = text.partition(b"\n")[0].decode(errors="replace").strip()
     separators = re.escape(settings.separator or ",;|") + "\t"
     names = {name.strip().strip('"') for name in re.split(f"[{separators}]", first_line)}

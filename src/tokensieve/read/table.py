@@ -21,6 +21,7 @@ import polars as pl
 from tokensieve.errors import InputError
 from tokensieve.read.chats import chat_text, written_chat
 from tokensieve.read.values import (
+    MAX_LISTED_COLUMNS,
     SURROGATE,
     Values,
     as_list,
@@ -47,7 +48,8 @@ class SourceTable:
         columns: the column names, all different.
         first_line: whether the names come from a first line, which may be data.
         header_hint: what to do if the first line is data.
-        cause: what may be wrong if the columns are not clear, such as that another sheet is meant.
+        cause: says what may be wrong if the columns are not clear, such as that another sheet is
+            meant.
         notes: what was detected, such as the separator.
         keep_alive: what must live as long as the table, such as a folder of temporary files.
         check_unchanged: called after the last row; raises if the source changed meanwhile.
@@ -84,7 +86,7 @@ class SourceTable:
         self.columns = tuple(columns)
         self.first_line = first_line
         self.header_hint = "pass --no-header"
-        self.cause = ""
+        self.cause: Callable[[], str] = str
         self.notes = tuple(notes)
         self.keep_alive: list[object] = []
         self.check_unchanged: Callable[[], None] = lambda: None
@@ -243,7 +245,7 @@ class SourceTable:
             hint = "; name one column at a time and repeat the option"
         raise InputError(
             f"{self.name}: there is no column {name!r} for the {purpose}; "
-            f"the columns are {listed(self.columns)}{hint}"
+            f"the columns are {listed(self.columns, MAX_LISTED_COLUMNS)}{hint}"
         )
 
     def as_texts(

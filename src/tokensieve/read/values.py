@@ -21,8 +21,8 @@ Values: TypeAlias = "pl.Series | list[Any]"  # a series if typed, a list if type
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGEST_BYTES = 12  # among 10⁹ texts, two different ones share a digest with probability 10⁻¹¹
-MAX_LISTED = 20  # names in a message
-MAX_LISTED_VALUES = 5  # values of a column in a message
+MAX_LISTED = 5  # values in a message
+MAX_LISTED_COLUMNS = 20  # so that a person finds the one that is meant
 MAX_NAME_LENGTH = 40  # characters of a name in a message
 MAX_WEIGHT = 1e100  # sums and products of weights stay finite
 

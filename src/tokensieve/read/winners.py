@@ -14,7 +14,7 @@ from tokensieve.name_lists import joined_names
 from tokensieve.read.corpus import Outcome
 from tokensieve.read.preference_columns import VERDICT_NAMES, score_flag, winner_column
 from tokensieve.read.table import SourceTable
-from tokensieve.read.values import MAX_LISTED_VALUES, label_name, label_names, listed
+from tokensieve.read.values import label_name, label_names, listed
 
 SYNONYMS = {  # of the outcomes, without anything but letters and digits
     Outcome.FIRST: (
@@ -229,7 +229,7 @@ class OutcomeReader:
                 return {number: meaning[float(number)] for number in self.numbers}
         raise InputError(
             f"{self.column.source}: column {self.column.name!r} contains "
-            f"{listed(sorted(self.numbers), MAX_LISTED_VALUES)}, which does not say which answer "
+            f"{listed(sorted(self.numbers))}, which does not say which answer "
             "won; "
             "it may contain 0 and 1, or 1 and 2"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,14 +18,52 @@ from tokensieve.files import Folder
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import SourceTable
 from tokensieve.read.values import listed
+from tokensieve.read.workbook import ALL_SHEETS
+from tokensieve.wording import verb
 
 MAX_MEMORY = 4_000_000_000  # bytes of address space; a million rows of prose took 0.5 GB
 MAX_SECONDS = 60  # of the processor; a million rows of prose took 2
 _READER = Path(__file__).with_name("workbook.py")
 
 
+@dataclass(frozen=True)
+class _Sheets:
+    """What the reading process found.
+
+    Attributes:
+        all: the names of all sheets.
+        read: those that were read as one table.
+        columns: the columns of each sheet that was looked at.
+        title: a line above the header of the first sheet that was read, or "".
+    """
+
+    all: Sequence[str]
+    read: Sequence[str]
+    columns: Mapping[str, Sequence[str]]
+    title: str
+
+    @property
+    def others(self) -> list[str]:
+        """The sheets that were not read."""
+        return [sheet for sheet in self.all if sheet not in self.read]
+
+    def notes(self) -> Iterator[str]:
+        """What was read, and what was not."""
+        if self.title:
+            yield f"lines before the header, skipped: {self.title[:80]!r}"
+        if len(self.all) < 2:
+            return
+        are_read = f"sheet {self.read[0]!r} is read"
+        if len(self.read) > 1:
+            are_read = f"sheets {listed(self.read)} are read, with their names in column 'sheet'"
+        if self.others:
+            are_read += f"; the {verb(len(self.others), 'others are', 'other is')} "
+            are_read += listed(self.others)
+        yield f"{are_read} (--sheet)"
+
+
 def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
-    """A sheet of a workbook: the one that the settings name, or the first."""
+    """A sheet of a workbook: the one that the settings name, or the first; for `*`, all alike."""
     if find_spec("fastexcel") is None:
         raise InputError(
             f"reading the workbook {name} needs fastexcel: pip install 'tokensieve[excel]'; "
@@ -31,10 +71,38 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
         )
     folder = Folder()
     arrow_file = folder.new()
-    limits = [MAX_MEMORY, MAX_SECONDS] if settings.limits else [0, 0]
-    arguments = [str(path), str(arrow_file), *map(str, limits)]
-    if settings.sheet is not None:
-        arguments.append(settings.sheet)
+    sheets = _read(path, arrow_file, name, settings.sheet, settings.limits)
+    if not sheets.read:
+        raise InputError(
+            f"{name} has no sheet {settings.sheet!r}; its sheets are {listed(sheets.all)}"
+        )
+    if len(sheets.all) > 1:
+        name = f"{name}, sheet {sheets.read[0]!r}" if len(sheets.read) == 1 else name
+    cause = "".join(f"; {note}" for note in sheets.notes())
+    if not sheets.columns[sheets.read[0]]:
+        hint = _other_sheet(path, name, sheets, settings)
+        raise InputError(f"{name} is empty; it has no rows{cause}{hint}")
+    table = SourceTable.of_frame(pl.scan_ipc(arrow_file, glob=False), name)
+    assert table is not None, "a lazy frame is a table"
+    table.first_line = True
+    table.header_hint = "give the columns names in the first row of the sheet"
+    table.keep_alive.append(folder)
+    table.notes = tuple(sheets.notes())
+    if sheets.others:
+        table.cause = lambda: f"{cause}{_other_sheet(path, name, sheets, settings)}"
+    return table
+
+
+def _read(path: Path, out: Path, name: str, sheet: str | None, limits: bool) -> _Sheets:
+    """Read a sheet in another process.
+
+    Raises:
+        InputError: the workbook cannot be read, or takes too much memory or time.
+    """
+    most = [MAX_MEMORY, MAX_SECONDS] if limits else [0, 0]
+    arguments = [str(path), str(out), *map(str, most)]
+    if sheet is not None:
+        arguments.append(sheet)
     process = subprocess.run(
         [sys.executable, "-P", str(_READER), *arguments], capture_output=True, check=False
     )
@@ -43,22 +111,24 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
             f"reading {name} takes over 4 GB or over a minute; "
             "export it as CSV, or pass --no-limits"
         )
-    sheets = json.loads(process.stdout)
-    if isinstance(sheets, str):
-        raise InputError(f"{name} is not a readable workbook: {sheets[:200]}")
-    sheet = settings.sheet or sheets[0]
-    if sheet not in sheets:
-        raise InputError(f"{name} has no sheet {sheet!r}; its sheets are {listed(sheets)}")
-    if len(sheets) > 1:
-        name = f"{name}, sheet {sheet!r}"
-    table = SourceTable.of_frame(pl.scan_ipc(arrow_file, glob=False), name)
-    assert table is not None, "a lazy frame is a table"
-    table.first_line = True
-    table.header_hint = "give the columns names in the first row of the sheet"
-    table.keep_alive.append(folder)
-    further_sheets = [sheet_name for sheet_name in sheets if sheet_name != sheet]
-    if further_sheets:
-        note = f"sheet {sheet!r} is read; the others are {listed(further_sheets)}"
-        table.notes = (f"{note} (--sheet)",)
-        table.cause = f"; {note}: choose one with {option('--sheet', further_sheets[0])}"
-    return table
+    found = json.loads(process.stdout)
+    if isinstance(found, str):
+        raise InputError(f"{name} is not a readable workbook: {found[:200]}")
+    return _Sheets(found["sheets"], found["read"], found["columns"], found["title"])
+
+
+def _other_sheet(path: Path, name: str, sheets: _Sheets, settings: SourceSettings) -> str:
+    """The option that reads a sheet with texts and labels, if another one is meant.
+
+    If all sheets have one and the same column, their names may be the labels.
+    """
+    folder = Folder()
+    found = _read(path, folder.new(), name, ALL_SHEETS, settings.limits)
+    tables = [sheet for sheet in sheets.others if len(found.columns[sheet]) > 1]
+    if tables:
+        return f": choose one with {option('--sheet', tables[0])}"
+    if len(found.read) > 1:
+        return (
+            f": if their names are the labels, pass {option('--sheet', ALL_SHEETS)} --label sheet"
+        )
+    return ""
