@@ -1011,8 +1011,8 @@ def test_words_that_define_the_label_are_named_where_nothing_is_found() -> None:
 def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> None:
     texts, labels = reviews(400, 10)
     others, known = reviews(100, 11)
-    swapped = ["good" if label == "bad" else "bad" for label in labels[:10]]
-    train = pl.DataFrame({"text": texts + texts[:20], "label": labels + swapped + labels[10:20]})
+    swapped = ["good" if label == "bad" else "bad" for label in labels[10:20]]
+    train = pl.DataFrame({"text": texts + texts[:20], "label": labels + labels[:10] + swapped})
     test = pl.DataFrame({"text": others + texts[-20:], "label": known + labels[-20:]})
     found = audit(train, Settings(baseline=False), text="text", label="label", test=test).findings
     details = {f.kind: " ".join(f.details) for f in found}
@@ -1021,6 +1021,8 @@ def test_repeats_with_another_label_and_accuracy_without_leaks_are_counted() -> 
         "nearly repeat an earlier one; 10 of them have a different label"
     )
     assert "--duplicates=drop" in repeated.action and "near copies" not in repeated.action
+    first, copy = repeated.examples[:2]
+    assert first.before == copy.before and first.label != copy.label
     assert "on the other test documents and" in details["leak"]
     (leak,) = (f for f in found if f.kind == "leak")
     assert "these 20 test documents are exact copies of a training document" in details["leak"]

@@ -53,7 +53,8 @@ class Repeated(Check):
         n_exact = int((~corpus.keys.is_first_distinct()).sum())
         advice = removal_advice(audit, n_exact, max(len(repeats) - n_exact, 0))
         examples = []
-        for document in repeats[:MAX_EXAMPLES].tolist():
+        other_labels_first = repeats[np.argsort(~has_other_label, kind="stable")]
+        for document in other_labels_first[:MAX_EXAMPLES].tolist():
             examples += [int(first[document]), document]
         yield self.finding(
             audit,
