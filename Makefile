@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: bench-all demo test test-browser test-all docs gallery bench reproduced lock clean audit-dependencies sbom
+.PHONY: demo test test-browser test-all docs gallery bench reproduced lock clean audit-dependencies sbom
 
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
@@ -38,11 +38,6 @@ gallery: .deps-test chromium
 # this version beside the last release: fails where a command became more than 15% slower; minutes on a quiet machine
 bench: .deps-test
 	$(BIN)/python benchmarks/release.py
-
-# the figures of docs/benchmarks.md: hours on a quiet machine; the peers are not locked
-bench-all: .deps-test
-	$(BIN)/pip install -q --disable-pip-version-check -c requirements-test.lock --no-build-isolation -e '.[bench]'
-	$(BIN)/python benchmarks/all.py
 
 # docs/reproduced.md from one run: every experiment and reading over seeds. What is finished is not run again. SCALE=paper takes
 # hours; both scales are on the page where both have been run

@@ -54,12 +54,10 @@ from .text.vocabulary import learn_vocabulary as learn_vocabulary
 from .text.vocabulary import tokenize as tokenize
 from .theory.embeddings import Training as Training
 from .theory.embeddings import TrainingSettings as TrainingSettings
-from .theory.embeddings import embedding_gradient as embedding_gradient
 from .theory.embeddings import initialise as initialise
 from .theory.embeddings import train_embeddings as train_embeddings
 from .theory.flow.solve import gradient_flow as gradient_flow
 from .theory.limit.margin import max_margin as max_margin
-from .theory.limit.margin import selection_of as selection_of
 from .theory.one_step import one_step as one_step
 from .theory.settings import VerifySettings as VerifySettings
 from .theory.verify import verify as verify

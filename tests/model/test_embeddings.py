@@ -22,7 +22,6 @@ from tokensieve.text.counts import Counts
 from tokensieve.theory.embeddings import (
     Start,
     TrainingSettings,
-    embedding_gradient,
     initialise,
     train_embeddings,
 )
@@ -108,55 +107,6 @@ def test_every_step_is_pytorchs(case: dict[str, Any], classes: int, steps: int) 
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-11, err_msg=name)
         moved = not np.array_equal(mine, getattr(start, name))
         assert moved == (name not in how.frozen)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_gradient_is_pytorchs(classes: int) -> None:
-    counts, start = documents(classes), begin(classes)
-    loss, found = embedding_gradient(counts, start)
-    w = start.E @ start.v
-    assert loss == pytest.approx(evaluate(counts, start.E @ start.p, w)[0], rel=1e-12)
-    moved = in_torch(counts, start, TrainingSettings("gd", 1.0, 1, frozen=()))
-    for mine, before, after in zip(found, start, moved, strict=True):
-        assert mine.shape == before.shape
-        np.testing.assert_allclose(mine, before - after, atol=1e-13)
-
-
-@given(st.integers(0, 2**31), st.sampled_from([2, 3]))
-@settings(max_examples=15, deadline=None)
-def test_gradient_is_the_slope_of_the_loss(seed: int, classes: int) -> None:
-    counts, start = documents(classes, seed), begin(classes, seed)
-    rng = np.random.default_rng(seed)
-    way = [rng.standard_normal(x.shape) for x in start]
-
-    def loss(step: float) -> float:
-        E, p, v = (x + step * move for x, move in zip(start, way, strict=True))
-        return evaluate(counts, E @ p, E @ v)[0]
-
-    slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
-    found = embedding_gradient(counts, start)[1]
-    assert sum(
-        float((g * move).sum()) for g, move in zip(found, way, strict=True)
-    ) == pytest.approx(slope, abs=1e-7)
-
-
-def test_gradient_into_memory_that_is_there() -> None:
-    counts, start, out = documents(), begin(), np.full((TYPES, D), np.nan)
-    found = embedding_gradient(counts, start, out)[1]
-    assert found.E is out
-    again = embedding_gradient(counts, start)[1]
-    assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
-    single = embedding_gradient(counts, Start(start.E.astype(np.float32), start.p, start.v))[1]
-    assert single.E.dtype == np.float32
-    np.testing.assert_allclose(single.E, found.E, atol=1e-6)
-    whole = Start(np.ones((TYPES, D), np.int64), start.p, start.v)
-    same = Start(np.ones((TYPES, D)), start.p, start.v)
-    assert np.array_equal(
-        embedding_gradient(counts, whole)[1].E, embedding_gradient(counts, same)[1].E
-    )
-    for wrong in (np.empty((TYPES, D), np.float32), np.empty((D, TYPES)), np.empty((D, TYPES)).T):
-        with pytest.raises(InputError, match="C order"):
-            embedding_gradient(counts, start, wrong)
 
 
 def test_one_step_of_descent_is_the_theorys_step() -> None:

@@ -46,7 +46,6 @@ SAVE_SECONDS = 60.0
 FROZEN = 0
 DESCENT = 1
 ADAM = 2
-WRITE = 3
 Array = NDArray[Any]  # of float32 or float64
 
 
@@ -303,37 +302,6 @@ class _Run:
         self.tables.append(table)
 
 
-def embedding_gradient(counts: Counts, at: Start, out: Array | None = None) -> tuple[float, Start]:
-    """Loss and its exact gradient in E, p and v at one point: ∇_E = a pᵀ + B Vᵀ, ∇_p = Eᵀ a, ∇_V =
-    Eᵀ B.
-
-    E is read twice and ∇_E written once; beyond them memory is O(nonzeros of the counts + |S|). The
-    same bits for any number of threads. An `InputError` if shapes do not agree, or there are no
-    documents.
-
-    Args:
-        at: E (|S|, d), p (d,), v (d,) for two classes or (d, K), such as `initialise` gives. ∇_E is
-            float32 where E is, all else float64.
-        out: where ∇_E goes, shape and type of E, C order, so that a loop can reuse one array; a new
-            one if None.
-    """
-    _check_shapes(counts, at, {})
-    E = np.ascontiguousarray(at.E, dtype=np.float32 if at.E.dtype == np.float32 else np.float64)
-    if out is None:
-        out = np.empty_like(E)
-    if out.shape != E.shape or out.dtype != E.dtype or not out.flags.c_contiguous:
-        raise InputError(
-            f"out is {out.dtype} {out.shape}: it must be {E.dtype} {E.shape} in C order, like E"
-        )
-    right = np.vstack([at.p, np.atleast_2d(at.v.T)]).astype(np.float64)
-    table = _project(E, right)
-    slope = gradient(counts, table[:, 0], table[:, 1:])
-    left = np.column_stack([slope.a, slope.b])
-    pull = _pull_and_update(E, out, out, left, right, WRITE)
-    slope_v = pull[1] if at.v.ndim == 1 else np.ascontiguousarray(pull[1:].T)
-    return slope.loss, Start(out, pull[0], slope_v)
-
-
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
@@ -461,7 +429,7 @@ def _update_rows(
     pull: Floats,
 ) -> None:
     """pull[block] = Σ_s left_s E_sᵀ over the block's rows, then their update with the gradient
-    left_s · right (WRITE: it in m1)."""
+    left_s · right."""
     types, d = E.shape
     for block in range(len(pull)):
         g = np.empty(d, E.dtype)
@@ -477,9 +445,6 @@ def _update_rows(
             if mode == DESCENT:
                 for j in range(d):
                     E[s, j] -= rate * g[j]
-            elif mode == WRITE:
-                for j in range(d):
-                    m1[s, j] = g[j]
             elif mode == ADAM:
                 for j in range(d):
                     m1[s, j], m2[s, j], change = adam_step(

@@ -152,29 +152,6 @@ def max_margin(
     return _certify(problem, solution, n_written)
 
 
-def selection_of(counts: Counts, types: dict[int, list[int]]) -> NDArray[np.bool_]:
-    """The mask that `max_margin` requires, from a selection written by hand: {document: its
-    selected types}.
-
-    Raises:
-        InputError: a document or a type that does not exist.
-    """
-    m = counts.matrix
-    mask = np.zeros(m.nnz, bool)
-    for k, selected in types.items():
-        if not 0 <= k < counts.n_documents:
-            raise InputError(f"document {k} does not exist: there are {counts.n_documents}")
-        row = slice(*m.indptr[k : k + 2])
-        absent = sorted(set(selected) - set(m.indices[row].tolist()))
-        if absent:
-            raise InputError(
-                f"document {k} does not contain type {absent[0]}: "
-                "select only types that occur in it"
-            )
-        mask[row] = np.isin(m.indices[row], selected)
-    return mask
-
-
 class _Problem:
     """All constraints, implicit, on V^⊥, where types selected together have one embedding: E, shape
     (|S|, r − k)."""
