@@ -27,17 +27,26 @@ Outcome = Literal["holds", "fails", "hypothesis not met", "needs a longer run"]
 _Found = tuple[Outcome, str]  # and why
 # Documents and types named as examples of what breaks a hypothesis.
 MAX_EXAMPLES = 5
-# What "large d" means: initial scores and logits are then small (Lemma 4.1).
+# What "large d" means, in units of log|S|: initial scores and logits are then small (Lemma 4.1).
 MIN_DIMENSIONS = 20
-# The step is mostly the predicted one, and its line explains the movements, within these.
-MAX_REMAINDER = 0.5
-MIN_R2 = 0.9
+# The lemmas say "mostly", "tends to" and "converges" without numbers. These are ours:
+MAX_REMAINDER = 0.5  # of the predicted step: most of the step is then the predicted one
+MIN_R2 = 0.9  # of the movements' line: less than a tenth of their variance is left over
+MAX_LIMIT_ERROR = 1e-3  # in logits: at most 0.025 points of probability
+MAX_ANGLE = 0.01  # radians between the curve's end and the max-margin direction
+MIN_FALL = -0.5  # exponent of the angle over ‖p‖; the theory has −1, a curve that stalls 0
+MAX_PREDICTION_ERROR = 0.01  # of the curve to the predicted path, relative to ‖p‖
 
 
 @dataclass(frozen=True)
 class SelectingDocuments:
-    """Of the documents with some types: the fractions that select all, and any, of them, and their
-    number."""
+    """How many of the documents that contain certain types select them in the limit.
+
+    Attributes:
+        all_share, any_share: the fractions that select all, and any, of the types that they
+            contain; nan without such documents.
+        documents: how many contain any of the types.
+    """
 
     all_share: float
     any_share: float
@@ -47,7 +56,13 @@ class SelectingDocuments:
     def of(
         cls, counts: Counts, mask: NDArray[np.bool_], is_asked: NDArray[np.bool_]
     ) -> SelectingDocuments:
-        """For the selected entries, and those of the types, both of shape (nnz,)."""
+        """Count documents from masks of the stored entries, both of shape (nnz,).
+
+        Args:
+            counts: the documents.
+            mask: whether an entry's type is selected in its document.
+            is_asked: whether it is one of the types that are asked about.
+        """
         document, n_documents = counts.entry_documents, counts.n_documents
         n_asked = np.bincount(document, is_asked, n_documents)
         n_selected = np.bincount(document, is_asked & mask, n_documents)[n_asked > 0]
@@ -99,33 +114,41 @@ class Attended:
     ) -> Attended:
         """Computed from the end of a curve, a selection in the limit, shape (nnz,), and the
         important types, shape (|S|,)."""
-        m, document, n, u = counts.matrix, counts.entry_documents, counts.n_documents, E @ flow.p
-
-        selecting = SelectingDocuments.of(counts, mask, important[m.indices])
-        is_one_sided = counts.one_sided[m.indices] != 0
-        final = math.nan
-        for row in range(len(flow.log_time) - 1, -1, -1):
-            scores = (E @ flow.at(row))[m.indices]
-            if (
-                counts.largest_per_document(np.where(mask, scores, -np.inf))
-                < counts.largest_per_document(scores)
-            ).any():
-                break
-            final = float(flow.log_time[row])
-        weight = m.data * mask
-        mean = np.bincount(document, weight * w[m.indices], n) / np.maximum(
-            np.bincount(document, weight, n), 1.0
-        )
+        entry_types = counts.matrix.indices
+        selecting = SelectingDocuments.of(counts, mask, important[entry_types])
+        is_one_sided = counts.one_sided[entry_types] != 0
+        n_selected = np.bincount(counts.entry_documents, mask, counts.n_documents)
+        predictions = logits(counts.matrix, E @ flow.p, w)[:, 0]
         return cls(
             mask=mask,
-            ties=int(np.sum(np.bincount(document, mask, n) > 1)),
+            ties=int(np.sum(n_selected > 1)),
             all_share=selecting.all_share,
             any_share=selecting.any_share,
             important_documents=selecting.documents,
             one_sided_share=SelectingDocuments.of(counts, mask, is_one_sided).any_share,
-            final_from=final,
-            limit_error=float(np.abs(logits(m, u, w)[:, 0] - mean).max()),
+            final_from=_final_from(counts, E, flow, mask),
+            limit_error=float(np.abs(predictions - _mean_selected(counts, mask, w)).max()),
         )
+
+
+def _final_from(counts: Counts, E: Floats, flow: Flow, mask: NDArray[np.bool_]) -> float:
+    """log t from which on every document's highest type is a selected one; nan if never."""
+    final = math.nan
+    for row in range(len(flow.log_time) - 1, -1, -1):
+        scores = (E @ flow.at(row))[counts.matrix.indices]
+        highest_selected = counts.largest_per_document(np.where(mask, scores, -np.inf))
+        if (highest_selected < counts.largest_per_document(scores)).any():
+            break
+        final = float(flow.log_time[row])
+    return final
+
+
+def _mean_selected(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
+    """The mean value w of each document's selected tokens, shape (n,); 0 without any."""
+    document, n_documents = counts.entry_documents, counts.n_documents
+    weight = counts.matrix.data * mask
+    total = np.bincount(document, weight * w[counts.matrix.indices], n_documents)
+    return np.asarray(total / np.maximum(np.bincount(document, weight, n_documents), 1.0))
 
 
 @dataclass(frozen=True)
@@ -174,24 +197,28 @@ class Claim:
             item.holds for item in assumptions
         )
         # Assumption 1 and a first step that is large enough: the hypotheses of Lemmas 4.4 and 4.5
-        # and of Theorem 4.3.
+        # and of Theorem 4.3. Where one fails, a limit that contradicts a claim refutes nothing.
         refuted: Outcome = "hypothesis not met"
         if choice and one_relevant and irrelevant and large_step:
             refuted = "fails"
-        matter: _Found = ("needs a longer run", limit.reason)
-        important = matter
+        prediction: _Found = ("needs a longer run", limit.reason)
+        selection = prediction
         if found is not None:
-            matter, important = _selected_tokens(limit, found, refuted)
-        alignment = _alignment(step)
-        direction = _direction(limit, refuted)
-        verdicts: dict[str, _Found] = {
-            "one step aligns each embedding with v in proportion to α (Lemma 4.1)": alignment,
-            "‖p‖ grows without bound (Lemma 4.2)": _divergence(limit, large_d),
-            "predictions tend to the mean over the selected tokens (Lemma 4.4)": matter,
-            "important tokens are selected (Lemma 4.5)": important,
-            "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)": direction,
-        }
-        return [Claim(name, *verdict) for name, verdict in verdicts.items()]
+            prediction = _predictions_in_the_limit(limit, found, refuted)
+            selection = _selection_in_the_limit(limit, found, refuted)
+        return [
+            Claim(
+                "one step aligns each embedding with v in proportion to α (Lemma 4.1)",
+                *_alignment(step),
+            ),
+            Claim("‖p‖ grows without bound (Lemma 4.2)", *_divergence(limit, large_d)),
+            Claim("predictions tend to the mean over the selected tokens (Lemma 4.4)", *prediction),
+            Claim("important tokens are selected (Lemma 4.5)", *selection),
+            Claim(
+                "p/‖p‖ converges to the max-margin direction of its selection (Theorem 4.3)",
+                *_direction(limit, refuted),
+            ),
+        ]
 
 
 def hypothesis(
@@ -213,6 +240,7 @@ def hypothesis(
 
 
 def has_a_choice(counts: Counts) -> Claim:
+    """With one token type there is nothing to select."""
     n_held = np.diff(counts.matrix.indptr)
     words = (
         f"of {counts.n_documents:,} documents, {np.sum(n_held == 0):,} have no known token and "
@@ -223,6 +251,7 @@ def has_a_choice(counts: Counts) -> Claim:
 
 
 def has_one_length(counts: Counts) -> Claim:
+    """The theorem is stated for documents of T tokens each."""
     lengths = counts.lengths
     common = np.bincount(lengths.astype(np.int64)).argmax()
     is_equal = bool(np.ptp(lengths) == 0)
@@ -234,6 +263,7 @@ def has_one_length(counts: Counts) -> Claim:
 
 
 def has_one_relevant_token(counts: Counts) -> Claim:
+    """Assumption 1, its first half: one token of each document shows the label, no two disagree."""
     m, sides = counts.matrix, counts.one_sided
     weights = m.data * (sides != 0)[m.indices]
     n_relevant = np.bincount(counts.entry_documents, weights, counts.n_documents)
@@ -248,29 +278,38 @@ def has_one_relevant_token(counts: Counts) -> Claim:
 
 
 def has_irrelevant_others(counts: Counts, step: OneStep) -> Claim:
-    m, n = counts.matrix, counts.n_documents
+    """Assumption 1, its second half: types of both classes are equally frequent in them."""
     is_two_sided = counts.one_sided == 0
-    # α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic
-    # can tell.
-    share = np.asarray(m.T @ (1 / (np.maximum(counts.lengths, 1) * n)))
-    is_relevant = is_two_sided & (np.abs(step.alpha) > n * np.finfo(float).eps * share)
+    is_relevant = is_two_sided & _is_not_rounding(step.alpha, counts)
     by_size = np.argsort(-np.abs(step.alpha[is_relevant]), kind="stable")
     strongest = np.flatnonzero(is_relevant)[by_size]
     words = (
         f"{is_relevant.sum():,} of the {is_two_sided.sum():,} token types that occur in both "
-        "classes "
-        "have α ≠ 0"
+        "classes have α ≠ 0"
     )
     if strongest.size:
         largest = f"{step.alpha[strongest[0]]:.3g}".replace("-", "−")
         words += f"; the largest is {largest} ({counts.tokens[strongest[0]]})"
-    breaks = np.bincount(counts.entry_documents, is_relevant[m.indices], n) > 0
+    is_relevant_entry = is_relevant[counts.matrix.indices]
+    breaks = np.bincount(counts.entry_documents, is_relevant_entry, counts.n_documents) > 0
     types = tuple(str(counts.tokens[s]) for s in strongest[:MAX_EXAMPLES])
     name = "all other tokens are irrelevant (α = 0 exactly)"
     return hypothesis(name, not is_relevant.any(), words, breaks, types)
 
 
+def _is_not_rounding(alpha: Floats, counts: Counts) -> NDArray[np.bool_]:
+    """Whether α of each type differs from zero, shape (|S|,).
+
+    α sums n fractions: below n·eps of a type's own frequency it is zero as far as the arithmetic
+    can tell.
+    """
+    n = counts.n_documents
+    frequency = np.asarray(counts.matrix.T @ (1 / (np.maximum(counts.lengths, 1) * n)))
+    return np.asarray(np.abs(alpha) > n * np.finfo(float).eps * frequency)
+
+
 def has_many_dimensions(counts: Counts, step: OneStep) -> Claim:
+    """Lemma 4.1 holds for large d, because scores and logits of a random start are then small."""
     d = step.start.p.size
     ratio = d / math.log(max(counts.n_types, 2))
     words = (
@@ -282,6 +321,7 @@ def has_many_dimensions(counts: Counts, step: OneStep) -> Claim:
 
 
 def has_small_remainder(step: OneStep) -> Claim:
+    """Lemma 4.1 describes the first step as (η/2) α v and a remainder."""
     remainder = step.relative_remainder
     words = (
         f"the remainder is {remainder:.3g} of the predicted step; the bound known in advance is "
@@ -294,22 +334,21 @@ def has_small_remainder(step: OneStep) -> Claim:
 def has_large_step(counts: Counts, step: OneStep) -> Claim:
     """η₀ is large enough if the value of a document's important token beats every other in the
     direction of its label."""
-    m = counts.matrix
-    values = (step.start.E @ step.start.v + step.alignment)[m.indices]
-    signed = counts.signs[counts.entry_documents] * values
-    is_important = (counts.one_sided != 0)[m.indices]
-    best = counts.largest_per_document(np.where(is_important, signed, -np.inf))
-    other = counts.largest_per_document(np.where(~is_important, signed, -np.inf))
-    is_concerned = np.isfinite(best)
-    is_short = is_concerned & (best <= other)
+    entry_types = counts.matrix.indices
+    values = (step.start.E @ step.start.v + step.alignment)[entry_types]
+    toward_label = counts.signs[counts.entry_documents] * values
+    is_important = (counts.one_sided != 0)[entry_types]
+    important = counts.largest_per_document(np.where(is_important, toward_label, -np.inf))
+    unimportant = counts.largest_per_document(np.where(~is_important, toward_label, -np.inf))
+    is_concerned = np.isfinite(important)
+    is_short = is_concerned & (important <= unimportant)
     name = "η₀ is large enough: the important token has the largest value in its document"
     if not is_concerned.any():
         return hypothesis(name, None, "no document contains such a token", is_short)
     n_concerned = is_concerned.sum()
     words = (
         f"in {n_concerned - is_short.sum()} of the {n_concerned} documents with such a token, it "
-        "has "
-        "the largest value in the direction of the label"
+        "has the largest value in the direction of the label"
     )
     return hypothesis(name, not is_short.any(), words, is_short)
 
@@ -321,8 +360,7 @@ def _alignment(step: OneStep) -> _Found:
         f"(E¹−E⁰)ᵀv against α: slope {step.slope:.4g}, "
         f"{abs(step.slope / step.expected_slope - 1):.1%} from the expected "
         f"{step.expected_slope:.4g}; R² {step.r2:.4f}; remainder {step.relative_remainder:.3g} of "
-        "the "
-        f"predicted step, {within} its bound {step.bound:.3g}"
+        f"the predicted step, {within} its bound {step.bound:.3g}"
     )
     if not math.isfinite(step.r2):
         words = "α is the same for every token type, so there is no line to fit"
@@ -348,43 +386,38 @@ def _divergence(limit: FlowLimit, large_d: bool | None) -> _Found:
     return "hypothesis not met", words
 
 
-def _selected_tokens(limit: FlowLimit, found: Attended, refuted: Outcome) -> tuple[_Found, _Found]:
-    """Lemmas 4.4 and 4.5 where the selection is known; `refuted`: what a claim is that the limit
+def _predictions_in_the_limit(limit: FlowLimit, found: Attended, refuted: Outcome) -> _Found:
+    """Lemma 4.4 where the selection is known; `refuted`: what a claim is that the limit
     contradicts."""
-    matter: _Found
     distance = max(found.limit_error, 1e-15)
     words = f"predictions are within {distance:.3g} of the mean value of selected tokens"
     if limit.fate == "converges to a point":
-        matter = (
-            "hypothesis not met",
-            "p does not diverge: every token keeps some of the attention",
-        )
-    elif limit.face is not None and limit.face.dimension:
-        matter = (
-            refuted,
-            f"{words}; {found.ties} documents select several types, which keep finite score gaps",
-        )
-    elif found.limit_error < 1e-3:
-        matter = ("holds", words)
-    else:
-        wait = float(limit.flow.log_time[-1]) + math.log(found.limit_error / 1e-3)
-        matter = (
-            "needs a longer run",
-            f"{words}, and this distance falls like 1/t; follow the flow to log t ≈ {wait:.3g}",
-        )
+        return "hypothesis not met", "p does not diverge: every token keeps some of the attention"
+    if limit.face is not None and limit.face.dimension:
+        words += f"; {found.ties} documents select several types, which keep finite score gaps"
+        return refuted, words
+    if found.limit_error < MAX_LIMIT_ERROR:
+        return "holds", words
+    wait = float(limit.flow.log_time[-1]) + math.log(found.limit_error / MAX_LIMIT_ERROR)
+    words += f", and this distance falls like 1/t; follow the flow to log t ≈ {wait:.3g}"
+    return "needs a longer run", words
+
+
+def _selection_in_the_limit(limit: FlowLimit, found: Attended, refuted: Outcome) -> _Found:
+    """Lemma 4.5 where the selection is known; `refuted` as for Lemma 4.4."""
     if not found.important_documents:
-        return matter, ("hypothesis not met", "no document contains an important token")
+        return "hypothesis not met", "no document contains an important token"
     words = (
         f"{found.all_share:.1%} of the {found.important_documents} documents with important tokens "
         "select all of them"
     )
     if limit.fate == "converges to a point":
-        return matter, ("hypothesis not met", f"p does not diverge; at its limit {words}")
+        return "hypothesis not met", f"p does not diverge; at its limit {words}"
     if found.all_share == 1.0:
-        return matter, ("holds", f"{words}, at ‖p‖ = {limit.flow.norm[-1]:.5g}")
+        return "holds", f"{words}, at ‖p‖ = {limit.flow.norm[-1]:.5g}"
     if refuted == "hypothesis not met":
         words += f"; {found.any_share:.1%} select at least one"
-    return matter, (refuted, words)
+    return refuted, words
 
 
 def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
@@ -411,7 +444,8 @@ def _direction(limit: FlowLimit, refuted: Outcome) -> _Found:
     if limit.face is not None and limit.face.dimension:
         words = f"{limit.face.dimension} finite gaps, which the margin problem keeps equal; {words}"
     # Confirmed by an angle that is small and falls, or by a prediction that the curve follows.
-    if (angle <= 0.01 and slope < -0.5) or limit.compared.error < 0.01:
+    is_small_and_falls = angle <= MAX_ANGLE and slope < MIN_FALL
+    if is_small_and_falls or limit.compared.error < MAX_PREDICTION_ERROR:
         return "holds", words
     return (
         "needs a longer run",

@@ -74,10 +74,10 @@ class OneStep:
     @staticmethod
     def default_size(counts: Counts) -> float:
         """η₀ such that mean_X |Σ_s (c_{X,s}/T_X) (η₀/2) α_s| = 1: documents read with equal
-        attention have logits of ±1.
+        attention have logits of about ±1.
 
-        Much below, a sign may give up its documents and select in the other's only; much above, the
-        curve takes longer to settle.
+        With a much smaller step p may select important tokens in the documents of one class only;
+        with a much larger one the curve takes longer to settle.
 
         Raises:
             InputError: every α_s is zero, so no first step carries a signal.
@@ -208,15 +208,11 @@ def _remainder(slope: Gradient, signal: Floats, p: Floats, V: Floats) -> _Remain
 
 def _bound(counts: Counts, slope: Gradient, E: Floats, p: Floats, v: Floats) -> Floats:
     """The bound on ‖R_s‖/η of each type, for one head."""
-    weights = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
-    phi = np.asarray(counts.matrix.T @ weights)
-    largest_logit = float(np.abs(slope.f).max())
-    score_range = float(np.ptp(E @ p))  # 2U
-    growth = math.expm1(score_range)
+    phi = counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents))
+    largest_logit = float(np.abs(slope.f).max())  # F
+    growth = math.expm1(float(np.ptp(E @ p)))  # e^{2U} − 1
     lean = math.tanh(largest_logit / 2) / 2  # at most |σ(−y f) − ½|
     largest_value = np.abs(E @ v) + largest_logit
     a_bound = phi * (0.5 + lean) * (1 + growth) * largest_value
     b_bound = phi * (lean * (1 + growth) + growth / 2)
-    along_p = a_bound * np.linalg.norm(p)
-    along_v = b_bound * np.linalg.norm(v)
-    return np.asarray(along_p + along_v)
+    return np.asarray(a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(v))
