@@ -9,7 +9,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -97,6 +97,17 @@ GAP_COLUMNS = {
 }
 
 
+# Names of the paper: twice the class of a type of one class only, else the sign of α.
+CATEGORIES = {
+    -2: "completely negative",
+    -1: "negative",
+    0: "irrelevant",
+    1: "positive",
+    2: "completely positive",
+}
+ROUNDING = 1e-12  # α below this fraction of the largest one is zero
+
+
 @dataclass(frozen=True, repr=False)
 class Verification:
     """The results of `verify`, with the data they were computed from.
@@ -156,13 +167,12 @@ class Verification:
         schema = {"token": pl.String, "below": pl.String, "gap": pl.Float64, "documents": pl.Int64}
         if self.limit.fate == "converges to a point":
             return pl.DataFrame(schema=schema)
-        E = self.embeddings if self.flow.basis is None else self.embeddings @ self.flow.basis
-        gaps, names = self.limit.finite_gaps(self.counts, E), self.counts.tokens
-        return pl.DataFrame(
-            [(str(names[x.above]), str(names[x.below]), x.gap, x.documents) for x in gaps],
-            schema=schema,
-            orient="row",
-        )
+        names = self.counts.tokens
+        rows = [
+            (str(names[gap.above]), str(names[gap.below]), gap.gap, gap.documents)
+            for gap in self.limit.finite_gaps(self.counts, self._embeddings_of_flow())
+        ]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_dict(self) -> dict[str, object]:
         """All figures, and the settings that produced them, ready for JSON."""
@@ -245,65 +255,57 @@ class Verification:
 
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""
-        margin, names = self.margin, self.counts.tokens.astype(str)
-        pairs = np.zeros((0, 2), np.int64) if margin is None else margin.pairs
-        # Where the problem is infeasible the multipliers are the proof of that (they sum to one).
-        support = pl.DataFrame(
-            {
-                "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
-                "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
-                "multiplier": pl.Series(
-                    [] if margin is None else margin.multipliers, dtype=pl.Float64
-                ),
-            }
-        ).sort("multiplier", descending=True, maintain_order=True)
         files: dict[str, Content] = {
             "summary.json": json.dumps(
                 self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False
             ),
             "tokens.csv": csv_table(self.token_table()),
             "flow.csv": csv_table(self.flow_table()),
-            "support.csv": csv_table(support),
+            "support.csv": csv_table(self._support_table()),
             "gaps.csv": csv_table(self.gap_curves()),
         }
         return files | self._certificate()
+
+    def _support_table(self) -> pl.DataFrame:
+        """The pairs of the max-margin problem that carry a multiplier, the largest first.
+
+        Where the problem is infeasible the multipliers are the proof of that (they sum to one).
+        """
+        pairs = np.zeros((0, 2), np.int64)
+        multipliers = np.zeros(0)
+        if self.margin is not None:
+            pairs = self.margin.pairs
+            multipliers = self.margin.multipliers
+        names = self.counts.tokens.astype(str)
+        columns = {
+            "selected": pl.Series(names[pairs[:, 0]].tolist(), dtype=pl.String),
+            "other": pl.Series(names[pairs[:, 1]].tolist(), dtype=pl.String),
+            "multiplier": pl.Series(multipliers, dtype=pl.Float64),
+        }
+        return pl.DataFrame(columns).sort("multiplier", descending=True, maintain_order=True)
 
     def token_table(self) -> pl.DataFrame:
         """One row per token type: alignment is (E¹_s − E⁰_s)ᵀv, scores are E¹_sᵀp before and after,
         the value is E¹_sᵀv, and selected_in counts documents that select it (missing where the
         selection is not decided)."""
-        counts, alpha = self.counts, self.step.alpha
-        chosen = None
+        counts = self.counts
+        selected_in = pl.Series([None] * counts.n_types, dtype=pl.Int64)
         if self.attended is not None:
-            chosen = np.bincount(
-                counts.matrix.indices[self.attended.mask], minlength=counts.n_types
-            )
-        # The paper's categories: one-sided types are "completely" theirs, the others go by the sign
-        # of α beyond rounding.
-        sides = counts.one_sided
-        sign = np.where(
-            np.abs(alpha) <= 1e-12 * float(np.abs(alpha).max(initial=0.0)), 0, np.sign(alpha)
-        )
-        kinds = np.array(
-            ["completely negative", "negative", "irrelevant", "positive", "completely positive"]
-        )
-        return pl.DataFrame(
-            {
-                "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
-                "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
-                "alpha": alpha,
-                "category": kinds[
-                    np.where(sides != 0, 2 * sides, sign).astype(np.int64) + 2
-                ].tolist(),
-                "alignment": self.step.alignment,
-                "score_before": self.embeddings @ self.flow.at(0),
-                "score_after": self.embeddings @ self.flow.p,
-                "value": self.values,
-                "selected_in": pl.Series(
-                    [None] * counts.n_types if chosen is None else chosen, dtype=pl.Int64
-                ),
-            }
-        )
+            selected_types = counts.matrix.indices[self.attended.mask]
+            n_documents = np.bincount(selected_types, minlength=counts.n_types)
+            selected_in = pl.Series(n_documents, dtype=pl.Int64)
+        columns = {
+            "token": pl.Series([str(token) for token in counts.tokens], dtype=pl.String),
+            "documents": np.bincount(counts.matrix.indices, minlength=counts.n_types),
+            "alpha": self.step.alpha,
+            "category": categories(counts, self.step.alpha),
+            "alignment": self.step.alignment,
+            "score_before": self.embeddings @ self.flow.at(0),
+            "score_after": self.embeddings @ self.flow.p,
+            "value": self.values,
+            "selected_in": selected_in,
+        }
+        return pl.DataFrame(columns)
 
     def flow_table(self) -> pl.DataFrame:
         """One row per step of the flow; cosine and angle to p̂ are missing where there is none, log
@@ -325,29 +327,34 @@ class Verification:
     def gap_curves(self) -> pl.DataFrame:
         """Six score gaps of each kind against log t, as the flow and as the prediction have them;
         no rows without a prediction."""
-        limit, flow = self.limit, self.flow
-        prediction = limit.prediction
-        if prediction is None or not prediction.phases or limit.margin is None:
+        prediction = self.limit.prediction
+        if prediction is None or not prediction.phases or self.limit.margin is None:
             return pl.DataFrame(schema=GAP_COLUMNS)
-        E = self.embeddings if flow.basis is None else self.embeddings @ flow.basis
-        finite = limit.finite_gaps(self.counts, E, DRAWN_GAPS)
-        pairs = [Pair("finite", gap.above, gap.below) for gap in finite]
-        strongest = np.argsort(-limit.margin.multipliers, kind="stable")[:DRAWN_GAPS]
-        pairs += [Pair("tight", s, r) for s, r in limit.margin.pairs[strongest].tolist()]
+        E = self._embeddings_of_flow()
         until = DRAWN_UNTIL * float(prediction.log_time[0])
         parts = [pl.DataFrame(schema=GAP_COLUMNS)]
-        for pair in pairs:
+        for pair in self._drawn_pairs(self.limit.margin, E):
             name = f"{self.counts.tokens[pair.above]} − {self.counts.tokens[pair.below]}"
+            labels = {"pair": name, "kind": pair.kind}
             apart = E[pair.above] - E[pair.below]
-            curves = {
-                "flow": (flow.log_time, flow.coordinates @ apart),
-                "prediction": (prediction.log_time, prediction.points @ apart),
-            }
-            parts += [
-                gap_curve(name, pair.kind, source, times, gaps, until)
-                for source, (times, gaps) in curves.items()
-            ]
+            followed = gap_curve(self.flow.log_time, self.flow.coordinates @ apart, until)
+            predicted = gap_curve(prediction.log_time, prediction.points @ apart, until)
+            parts.append(with_labels(followed, {**labels, "source": "flow"}))
+            parts.append(with_labels(predicted, {**labels, "source": "prediction"}))
         return pl.concat(parts)
+
+    def _drawn_pairs(self, margin: Margin, E: Floats) -> list[Pair]:
+        """The finite gaps of most documents, and the tight pairs with the largest multipliers."""
+        finite = self.limit.finite_gaps(self.counts, E, DRAWN_GAPS)
+        pairs = [Pair("finite", gap.above, gap.below) for gap in finite]
+        strongest = np.argsort(-margin.multipliers, kind="stable")[:DRAWN_GAPS]
+        return pairs + [Pair("tight", s, r) for s, r in margin.pairs[strongest].tolist()]
+
+    def _embeddings_of_flow(self) -> Floats:
+        """E¹ in the coordinates of the flow, shape (|S|, r)."""
+        if self.flow.basis is None:
+            return self.embeddings
+        return np.asarray(self.embeddings @ self.flow.basis)
 
     def _certificate(self) -> dict[str, Content]:
         """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is
@@ -372,6 +379,18 @@ class Verification:
         return {"certificate.json": explanation, "certificate.npz": archive.getvalue()}
 
 
+def categories(counts: Counts, alpha: Floats) -> list[str]:
+    """The paper's category of each type.
+
+    Types of one class only are "completely" positive or negative; the others go by the sign of α,
+    and are irrelevant where it is rounding.
+    """
+    rounding = ROUNDING * float(np.abs(alpha).max(initial=0.0))
+    sign = np.where(np.abs(alpha) <= rounding, 0, np.sign(alpha))
+    level = np.where(counts.one_sided != 0, 2 * counts.one_sided, sign).astype(np.int64)
+    return [CATEGORIES[k] for k in level.tolist()]
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two token types whose score gap is drawn: a finite gap, or a tight pair."""
@@ -381,15 +400,16 @@ class Pair:
     below: int
 
 
-def gap_curve(
-    pair: str, kind: str, source: str, times: Floats, gaps: Floats, until: float
-) -> pl.DataFrame:
-    """The rows of gaps.csv for one pair and one source, up to a log t."""
+def gap_curve(times: Floats, gaps: Floats, until: float) -> pl.DataFrame:
+    """log_time and gap of the points of a curve up to a log t."""
     is_shown = np.isfinite(times) & (times <= until)
-    table = pl.DataFrame({"log_time": times[is_shown], "gap": gaps[is_shown]})
-    labels = {"pair": pair, "kind": kind, "source": source}
-    return table.select(
-        *(pl.lit(label).alias(column) for column, label in labels.items()), "log_time", "gap"
+    return pl.DataFrame({"log_time": times[is_shown], "gap": gaps[is_shown]})
+
+
+def with_labels(rows: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+    """The rows in the columns of gaps.csv, with pair, kind and source the same in all."""
+    return rows.with_columns(**{name: pl.lit(label) for name, label in labels.items()}).select(
+        list(GAP_COLUMNS)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -52,22 +52,25 @@ def draw(blocks: Sequence[Block], *also: str) -> Drawings:
     specifications = {picture.name: specification(picture) for picture in pictures}
     if not specifications:
         return {}
+    drawings = _drawn_elsewhere(specifications, also)
+    if "csv" in also:
+        for name in drawings:
+            drawings[name]["csv"] = _marks_as_csv(specifications[name])
+    return drawings
+
+
+def _drawn_elsewhere(specifications: Mapping[str, Specification], also: Sequence[str]) -> Drawings:
+    """The files of each picture, from the process that draws; empty if it fails."""
     texts = {
         name: subscripts(json.dumps(specification, default=float, ensure_ascii=False))
         for name, specification in specifications.items()
     }
     request = json.dumps({"specs": texts, "also": also}).encode()
-    answer = DRAWING.answer(lambda file: file.write(request))
-    if not answer:
-        return {}
-    drawings = {
+    answer = DRAWING.answer(lambda file: file.write(request)) or {}
+    return {
         name: {ending: b64decode(file) for ending, file in files.items()}
         for name, files in answer.items()
     }
-    if "csv" in also:
-        for name in drawings:
-            drawings[name]["csv"] = _marks_as_csv(specifications[name])
-    return drawings
 
 
 def _marks_as_csv(specification: Specification) -> bytes:

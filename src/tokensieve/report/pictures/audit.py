@@ -14,8 +14,10 @@ from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures.frame import (
     BLUE,
     BROWN,
+    DOT,
     GREY,
     INK,
+    INTERVAL,
     LEGEND,
     MUTED,
     NEUTRAL_LINE,
@@ -44,6 +46,7 @@ from tokensieve.report.pictures.tokens import (
 )
 from tokensieve.task.agreement import Quadrant
 
+# open, and wide enough to be seen around a named circle; by eye
 RING: Specification = {"size": 150, "strokeWidth": 2.2, "filled": False}
 RING_NAME = "named in the first finding"
 UNCHANGED = "no significant change"
@@ -58,6 +61,18 @@ MIN_NAMED_SHARE = 0.14  # of a bar: a narrower part has no room for its percenta
 LONGEST_ROW_NAME = 40  # letters beside a dot at the end of the axis: half of the picture
 ROW_STEP = 24  # pixels from a row of dots to the next one
 MIN_LINES = 16  # names of fewer lines need no more room than this many have
+PERCENT_AXIS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1.0]}  # quarters of a bar
+DEVIATION_BAND = {"color": INK, "opacity": 0.13}  # pale: circles below it stay visible; by eye
+MEAN_LINE = {"color": INK, "strokeWidth": 2.2}  # by eye
+SLOPE_LINE = {"strokeWidth": 2.2}  # by eye
+SIDE_SPACE = {"padding": 0.6}  # of a step: room for the names beside the right ends
+# a name at the inner end of an interval, written towards the middle line
+INNER_NAME: Specification = {
+    "align": {"expr": "datum.sign > 0 ? 'right' : 'left'"},
+    "dx": {"expr": "-8 * datum.sign"},
+    "fontSize": 12.5,
+}
+TOKEN_ROW = 19  # pixels from one row of top tokens to the next
 
 
 def token_map(picture: Picture) -> Specification:
@@ -194,15 +209,13 @@ def _map_y_title(data: Mapping[str, Any]) -> str | list[str]:
 
 def _bin_layers() -> list[Specification]:
     """Bin means with a band of one deviation; dotted where there are no tokens between."""
-    band = {"color": INK, "opacity": 0.13}
     halo = {"color": PAPER, "strokeWidth": 5}
     dotted = {"color": MUTED, "strokeDash": [2, 4]}
-    line = {"color": INK, "strokeWidth": 2.2}
     return [
-        layer("bins", "area", band, x="x", y="low", y2="high", detail="run"),
+        layer("bins", "area", DEVIATION_BAND, x="x", y="low", y2="high", detail="run"),
         layer("bins", "line", halo, x="x", y="mean", detail="run"),
         layer("bins", "line", dotted, x="x", y="mean"),
-        layer("bins", "line", line, x="x", y="mean", detail="run"),
+        layer("bins", "line", MEAN_LINE, x="x", y="mean", detail="run"),
     ]
 
 
@@ -223,20 +236,14 @@ def top_tokens(picture: Picture) -> Specification:
     colour = {"field": "sign", "type": "nominal", "legend": None, "scale": colours}
     title = "posterior difference, with 95% interval"
     x = channel("inner", title=title, scale={"domain": [-1, 1], "nice": False})
-    thick = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
-    outwards = {
-        "align": {"expr": "datum.sign > 0 ? 'right' : 'left'"},
-        "dx": {"expr": "-8 * datum.sign"},
-        "fontSize": 12.5,
-    }
     layers = [
         NEUTRAL_LINE,
-        layer("intervals", "rule", thick, x=x, x2="outer", y=RANK, color=colour),
-        layer("intervals", "circle", {"size": 75, "opacity": 1}, x="x", y=RANK, color=colour),
-        *written("intervals", outwards, x="inner", y=RANK, text="text"),
+        layer("intervals", "rule", INTERVAL, x=x, x2="outer", y=RANK, color=colour),
+        layer("intervals", "circle", DOT, x="x", y=RANK, color=colour),
+        *written("intervals", INNER_NAME, x="inner", y=RANK, text="text"),
     ]
     datasets: Data = {"intervals": rows, "neutral": [{"x": picture.data["neutral"]}]}
-    height = 19 * max(len(rows), 4)
+    height = TOKEN_ROW * max(len(rows), 4)
     return finish(layers, datasets, picture.title, [picture.data["subtitle"]], height=height)
 
 
@@ -280,8 +287,8 @@ def evidence(picture: Picture) -> Specification:
 
 def _bar_layer(classes: list[str]) -> Specification:
     """Stacked bars, a colour for each class."""
-    axis = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1.0]}
-    x = channel("start", title=None, scale={"domain": [0, 1], "nice": False}, axis=axis)
+    scale = {"domain": [0, 1], "nice": False}
+    x = channel("start", title=None, scale=scale, axis=PERCENT_AXIS)
     colours = dict(zip(classes, (PALE_BLUE, ORANGE, BROWN, GREY), strict=False))
     legend = LEGEND | {"labelLimit": 400, "columns": 2, "columnPadding": 26}
     colour = channel("class", colours, legend=legend)
@@ -314,28 +321,24 @@ def wins(picture: Picture) -> Specification:
     rates = picture.data["rates"].with_columns(
         text=pl.col("text").map_elements(_row_name, pl.String)
     )
-    kinds = {"at equal length": PALE_BLUE, "overall": GREY}
-    dots = pl.concat(
-        [
-            rates.select("text", x=column, kind=pl.lit(kind))
-            for column, kind in (("overall", "overall"), ("rate", "at equal length"))
-        ]
-    ).drop_nulls()
+    overall = rates.select("text", x="overall", kind=pl.lit("overall"))
+    at_equal_length = rates.select("text", x="rate", kind=pl.lit("at equal length"))
     y: Specification = {"field": "text", "type": "nominal", "title": None}
     y |= {"sort": rates["text"].to_list(), "axis": {"labelLimit": 190}}
     axis = {"format": "%", "tickCount": 5}
     x = channel("x", title="wins", scale={"domain": [0, 1], "nice": False}, axis=axis)
-    colour = channel("kind", kinds, legend=LEGEND | {"columnPadding": 26, "columns": 2})
-    thick = {"strokeWidth": 5, "opacity": 0.4, "strokeCap": "round", "color": PALE_BLUE}
+    colours = {"at equal length": PALE_BLUE, "overall": GREY}
+    colour = channel("kind", colours, legend=LEGEND | {"columnPadding": 26, "columns": 2})
+    interval = INTERVAL | {"opacity": 0.4, "color": PALE_BLUE}  # by eye
     layers = [
         NEUTRAL_LINE,
-        layer("intervals", "rule", thick, x="low", x2="high", y=y),
-        layer("dots", "circle", {"size": 75, "opacity": 1}, x=x, y=y, color=colour),
+        layer("intervals", "rule", interval, x="low", x2="high", y=y),
+        layer("dots", "circle", DOT, x=x, y=y, color=colour),
     ]
-    datasets = {
+    datasets: Data = {
         "intervals": rates.drop_nulls().select("text", "low", "high").to_dicts(),
-        "dots": dots.to_dicts(),
-        "neutral": [{"x": 0.5}],
+        "dots": pl.concat([overall, at_equal_length]).drop_nulls().to_dicts(),
+        "neutral": [{"x": 1 / 2}],  # an uninformative token wins half of the time
     }
     return finish(layers, datasets, picture.title, [], height=ROW_STEP * max(rates.height, 3))
 
@@ -353,21 +356,20 @@ def slopes(picture: Picture) -> Specification:
     before, after = picture.data["names"]
     changes = picture.data["changes"]
     rows = _line_ends(changes, before, after)
-    colours = _kind_colours(changes["kind"])
     side = {"field": "side", "type": "nominal", "sort": [before, after]}
     legend = {"title": None, "orient": "bottom", "columns": 3}
     y: Specification = {"title": picture.data["axis"]}
     if picture.data.get("reversed"):
         y["scale"] = {"reverse": True, "zero": False, "nice": False, "padding": 12}
     channels: Specification = {
-        "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": {"padding": 0.6}},
+        "x": side | {"title": None, "axis": {"labelAngle": 0}, "scale": SIDE_SPACE},
         "y": channel("y", **y),
         "detail": "token",
-        "color": channel("kind", colours, legend=legend),
+        "color": channel("kind", _kind_colours(changes["kind"]), legend=legend),
     }
     beside = {"align": "left", "dx": 9, "fontSize": 12}
     layers = [
-        layer("changes", "line", {"strokeWidth": 2.2}, **channels),
+        layer("changes", "line", SLOPE_LINE, **channels),
         layer("changes", "circle", {"size": 60, "opacity": 1}, **channels),
         *written("ends", beside, x=side, y="at", text="token"),
     ]
@@ -406,21 +408,26 @@ def _end_names(rows: list[Specification]) -> list[Specification]:
     ends = [end for _, end in lines]
     heights = [row["y"] for row in rows]
     gap = (max(heights) - min(heights) or 1.0) / max(len(ends), MIN_LINES)
-
     changed = [row for row in ends if row["kind"] != UNCHANGED]
-    wanted = [row["y"] for row in changed]
-    pushed_up = accumulate(wanted, lambda below, y: max(y, below + gap))
-    from_above = accumulate(reversed(wanted), lambda above, y: min(y, above - gap))
-    pushed_down = reversed(list(from_above))
-    names = [
-        row | {"at": (up + down) / 2}
-        for row, up, down in zip(changed, pushed_up, pushed_down, strict=True)
-    ]
     unchanged = [row for row in ends if row["kind"] == UNCHANGED]
+
+    places = _spread_out([row["y"] for row in changed], gap)
+    names = [row | {"at": place} for row, place in zip(changed, places, strict=True)]
     for row in sorted(unchanged, key=lambda row: -abs(row["y"])):
         if all(abs(row["y"] - name["at"]) >= gap for name in names):
             names.append(row | {"at": row["y"]})
     return names
+
+
+def _spread_out(heights: list[float], gap: float) -> list[float]:
+    """Rising heights moved apart, so that no two are closer than the gap.
+
+    Each is midway between where it is pushed by those below it and by those above it.
+    """
+    pushed_up = accumulate(heights, lambda below, y: max(y, below + gap))
+    from_above = accumulate(reversed(heights), lambda above, y: min(y, above - gap))
+    pushed_down = reversed(list(from_above))
+    return [(up + down) / 2 for up, down in zip(pushed_up, pushed_down, strict=True)]
 
 
 CHARTS: Charts = {

@@ -12,6 +12,9 @@ from tokensieve.report.pictures.frame import (
     PALE_BLUE,
     PALE_GREY,
     RANK,
+    ROW_BAR,
+    ROW_HEIGHT,
+    ROW_INTERVAL,
     Charts,
     Specification,
     channel,
@@ -29,6 +32,14 @@ USE_COLOURS = {
 WIDTH = 420  # pixels, as `finish` sets it
 LETTER = 9  # pixels of the widest letters beside a bar
 LONGEST_NAME = 24  # letters
+USE_LEGEND = {
+    "title": None,
+    "orient": "bottom",
+    "columns": 2,
+    "labelLimit": 260,
+    "columnPadding": 60,
+}
+BAND: Specification = {"opacity": 0.15}  # of intervals, below the lines; by eye
 
 
 def use(picture: Picture) -> Specification:
@@ -38,28 +49,25 @@ def use(picture: Picture) -> Specification:
     """
     rows = picture.data["words"]
     present = {row["data"]: USE_COLOURS.get(row["data"], GREY) for row in rows}
-    legend = {
-        "title": None,
-        "orient": "bottom",
-        "columns": 2,
-        "labelLimit": 260,
-        "columnPadding": 60,
-    }
-    title = picture.data["axis"]
-    highest = max((row["high"] for row in rows), default=1.0)
-    letters = max((len(row["text"]) for row in rows), default=0)
-    # beyond the longest bar there is space for the longest name
-    end = highest * WIDTH / (WIDTH - LETTER * min(letters, LONGEST_NAME))
-    x = channel("x", title=title, scale={"domain": [0, end], "nice": False})
-    color = channel("data", present, legend=legend)
+    scale = {"domain": [0, _axis_end(rows)], "nice": False}
+    x = channel("x", title=picture.data["axis"], scale=scale)
+    color = channel("data", present, legend=USE_LEGEND)
     layers = [
-        layer("words", "bar", {"height": 11, "opacity": 0.9}, x=x, y=RANK, color=color),
-        layer("words", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=RANK),
+        layer("words", "bar", ROW_BAR, x=x, y=RANK, color=color),
+        layer("words", "rule", ROW_INTERVAL, x="low", x2="high", y=RANK),
         layer("words", "text", BESIDE | {"color": INK}, x="high", y=RANK, text="text"),
     ]
-    height = 24 * max(len(rows), 4)
+    height = ROW_HEIGHT * max(len(rows), 4)
     subtitle = ["with 95% intervals"]
     return finish(layers, {"words": rows}, picture.title, subtitle, height=height)
+
+
+def _axis_end(rows: list[Specification]) -> float:
+    """Where the axis ends, so that the longest name fits beside the longest bar."""
+    highest = max((row["high"] for row in rows), default=1.0)
+    letters = max((len(row["text"]) for row in rows), default=0)
+    name_width = LETTER * min(letters, LONGEST_NAME)
+    return float(highest * WIDTH / (WIDTH - name_width))
 
 
 def curve(picture: Picture) -> Specification:
@@ -77,7 +85,7 @@ def curve(picture: Picture) -> Specification:
     color = channel("of", dict(zip(picture.data["kinds"], (BLUE, PALE_BLUE, ORANGE), strict=False)))
     low = channel("low", title=None, scale={"zero": False})
     layers = [
-        layer("models", "area", {"opacity": 0.15}, x=x, color=color, y=low, y2="high"),
+        layer("models", "area", BAND, x=x, color=color, y=low, y2="high"),
         layer("models", "line", {"strokeWidth": 2}, x=x, color=color, y="y"),
         layer("models", "circle", {"size": 50, "stroke": INK}, x=x, color=color, y="y"),
     ]

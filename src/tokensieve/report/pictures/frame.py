@@ -77,7 +77,15 @@ LEGEND = {"title": None, "orient": "bottom", "symbolOpacity": 1}
 RANK: Specification = {"field": "rank", "type": "ordinal", "axis": None}  # one below the other
 BESIDE: Specification = {"align": "left", "dx": 6, "fontSize": 12}  # a name on the right of a bar
 TITLE_WIDTH = 52  # letters on a line above a picture of 420 pixels
+# paper around letters, wide enough to keep them apart from marks below; by eye
 HALO: Specification = {"stroke": PAPER, "strokeWidth": 3.5, "fill": PAPER}
+# a wide pale rule for an interval, with a dot on it; by eye
+INTERVAL: Specification = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "round"}
+DOT: Specification = {"size": 75, "opacity": 1}
+# a bar of a row of 24 pixels, and the line of its interval on it; by eye
+ROW_BAR: Specification = {"height": 11, "opacity": 0.9}
+ROW_INTERVAL: Specification = {"color": INK, "strokeWidth": 1.4}
+ROW_HEIGHT = 24  # pixels
 # the dashed line of an uninformative token
 NEUTRAL_LINE: Specification = {
     "data": {"name": "neutral"},

@@ -10,7 +10,11 @@ from tokensieve.report.pictures.frame import (
     MUTED,
     PALE_BLUE,
     RANK,
+    ROW_BAR,
+    ROW_HEIGHT,
+    ROW_INTERVAL,
     Charts,
+    Data,
     Specification,
     channel,
     finish,
@@ -18,7 +22,9 @@ from tokensieve.report.pictures.frame import (
 )
 
 COLOURS = {"held fixed": PALE_BLUE, "not held fixed": GREY}
-ROOM = 1.5  # of the axis, for names beside the longest bar
+NAME_SPACE = 1.5  # times the longest bar: its axis, so that names fit beside the bars
+SHORTEST_AXIS = 0.1  # log-odds: bars of nothing do not fill the picture
+ZERO_LINE = {"color": MUTED, "strokeDash": [4, 4]}
 
 
 def features(picture: Picture) -> Specification:
@@ -29,20 +35,18 @@ def features(picture: Picture) -> Specification:
     rows = picture.data["features"]
     highest = max((row["high"] for row in rows), default=1.0)
     lowest = min((row["low"] for row in rows), default=0.0)
-    domain = [min(lowest, 0.0), ROOM * max(highest, 0.1)]
+    domain = [min(lowest, 0.0), NAME_SPACE * max(highest, SHORTEST_AXIS)]
     title = "log-odds of winning, with 95% interval"
     x = channel("x", title=title, scale={"domain": domain, "nice": False})
-    present = {row["kind"]: COLOURS[row["kind"]] for row in rows}
-    color = channel("kind", present)
-    zero = {"color": MUTED, "strokeDash": [4, 4]}
+    color = channel("kind", {row["kind"]: COLOURS[row["kind"]] for row in rows})
     layers = [
-        layer("zero", "rule", zero, x="x"),
-        layer("features", "bar", {"height": 11, "opacity": 0.9}, x=x, y=RANK, color=color),
-        layer("features", "rule", {"color": INK, "strokeWidth": 1.4}, x="low", x2="high", y=RANK),
+        layer("zero", "rule", ZERO_LINE, x="x"),
+        layer("features", "bar", ROW_BAR, x=x, y=RANK, color=color),
+        layer("features", "rule", ROW_INTERVAL, x="low", x2="high", y=RANK),
         layer("features", "text", BESIDE | {"color": INK}, x="high", y=RANK, text="text"),
     ]
-    datasets = {"features": rows, "zero": [{"x": 0.0}]}
-    return finish(layers, datasets, picture.title, [], height=24 * max(len(rows), 4))
+    datasets: Data = {"features": rows, "zero": [{"x": 0.0}]}
+    return finish(layers, datasets, picture.title, [], height=ROW_HEIGHT * max(len(rows), 4))
 
 
 CHARTS: Charts = {"rank-features": features}

@@ -29,6 +29,16 @@ OUTCOMES = {"every criterion met": BLUE, "not met": ORANGE}
 LINE_COLOURS = {"range": [BLUE, BROWN, PALE_BLUE, ORANGE, GREY, INK]}
 LINE_LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 300}
 DOTS: Specification = {"filled": True, "opacity": 1}
+# Styles of the panels; widths are pixels, and all were chosen by eye.
+TYPE_POINTS: Specification = {"color": MUTED, "opacity": 0.25, "size": 14, "aria": False}
+SEED_BAND: Specification = {"color": BLUE, "opacity": 0.22}  # the bins' range over seeds
+DEVIATION: Specification = {"color": BLUE, "strokeWidth": 1.6, "opacity": 0.7}  # within a bin
+PAPER_LINE: Specification = {"color": BROWN, "strokeDash": [6, 4], "strokeWidth": 1.6}  # dashed
+LINE: Specification = {"strokeWidth": 2.3, "point": True}  # one of several, with its points
+LINE_BAND: Specification = {"opacity": 0.15}  # pale, as several may overlap
+PANEL_SIZE = {"width": 360, "height": 260}  # pixels
+PANEL_SPACE = 72  # pixels between neighbours, for the axis of the right one
+PAPER_AXIS_SPACE = 130  # and for the paper's axis, which stands on the right of a panel
 
 
 class Panel(NamedTuple):
@@ -50,21 +60,20 @@ def panels(picture: Picture) -> Specification:
         for j, panel in enumerate(row):
             draw = _bins if panel["kind"] == "bins" else _lines
             made = draw(panel, f"{i}-{j}-")
-            drawn.append(made.specification | {"width": 360, "height": 260})
+            drawn.append(made.specification | PANEL_SIZE)
             datasets |= made.data
-        # axes of neighbours need space: the paper's stands on the right
-        space = 130 if any("paper" in panel for panel in row) else 72
+        has_paper = any("paper" in panel for panel in row)
+        space = PAPER_AXIS_SPACE if has_paper else PANEL_SPACE
         rows.append({"hconcat": drawn, "spacing": space, "bounds": "flush"})
-    title = {
-        "text": picture.title,
-        "subtitle": picture.caption,
-        "anchor": "start",
-        "offset": 14,
-    }
     return {
         "config": CONFIG,
         "background": PAPER,
-        "title": title,
+        "title": {
+            "text": picture.title,
+            "subtitle": picture.caption,
+            "anchor": "start",
+            "offset": 14,
+        },
         "vconcat": rows,
         "datasets": datasets,
     }
@@ -128,8 +137,6 @@ def _our_layers(points: str, bins: str, x: Specification, title: str) -> list[Sp
     def y(field: str) -> Specification:
         return channel(field, title=title, scale={"zero": False})
 
-    pale_points = {"color": MUTED, "opacity": 0.25, "size": 14, "aria": False}
-    bars = {"color": BLUE, "strokeWidth": 1.6, "opacity": 0.7}
     filled = {
         "field": "few",
         "type": "nominal",
@@ -138,9 +145,9 @@ def _our_layers(points: str, bins: str, x: Specification, title: str) -> list[Sp
     }
     dots = DOTS | {"stroke": BLUE, "size": 36}
     return [
-        layer(points, "circle", pale_points, x=x, y=y("y")),
-        layer(bins, "area", {"color": BLUE, "opacity": 0.22}, x=x, y=y("least"), y2="most"),
-        layer(bins, "rule", bars, x=x, y=y("low"), y2="high"),
+        layer(points, "circle", TYPE_POINTS, x=x, y=y("y")),
+        layer(bins, "area", SEED_BAND, x=x, y=y("least"), y2="most"),
+        layer(bins, "rule", DEVIATION, x=x, y=y("low"), y2="high"),
         layer(bins, "line", {"color": BLUE, "strokeWidth": 2.5}, x=x, y=y("mean")),
         layer(bins, "point", dots, x=x, y=y("mean"), fill=filled),
     ]
@@ -150,10 +157,9 @@ def _paper_layers(paper: str, x: Specification) -> Specification:
     """The paper's means, dashed, on an axis of their own on the right."""
     axis = {"title": "the paper (dashed)", "titleColor": BROWN, "orient": "right", "grid": False}
     y = channel("y", axis=axis, scale={"zero": False})
-    dashed = {"color": BROWN, "strokeDash": [6, 4], "strokeWidth": 1.6}
     diamonds = DOTS | {"color": BROWN, "shape": "diamond", "size": 44}
     layers = [
-        layer(paper, "line", dashed, x=x, y=y),
+        layer(paper, "line", PAPER_LINE, x=x, y=y),
         layer(paper, "point", diamonds, x=x, y=y),
     ]
     return {"layer": layers}
@@ -169,10 +175,9 @@ def _lines(panel: Mapping[str, Any], prefix: str) -> Panel:
     y_scale = {"zero": False, "padding": 12}
     low = channel("least", title=panel["y"], scale=y_scale)
     mean = channel("mean", title=panel["y"], scale=y_scale)
-    line = {"strokeWidth": 2.3, "point": True}
     layers = [
-        layer(name, "area", {"opacity": 0.15}, x=x, y=low, y2="most", color=band_colour),
-        layer(name, "line", line, x=x, y=mean, color=line_colour),
+        layer(name, "area", LINE_BAND, x=x, y=low, y2="most", color=band_colour),
+        layer(name, "line", LINE, x=x, y=mean, color=line_colour),
     ]
     resolve = {"legend": {"color": "independent"}}
     return Panel({"layer": layers, "resolve": resolve}, {name: panel["lines"]})

@@ -31,6 +31,14 @@ TICK_FORMAT = ",~r"  # plain numbers with thousands separators
 FIT_RANGE = 30  # the fitted line begins at the last norm over this number
 TOP_TOKENS = 20  # bars that a picture holds legibly
 BAR_HEIGHT = 18  # pixels
+NAME_SPACE = 1.5  # times the longest bar: its axis, so that names fit beside the bars
+# Styles of lines and bars, chosen by eye: the flow must stay visible below the prediction on it.
+GAP_STYLES: dict[str, Specification] = {
+    "flow": {"strokeWidth": 5, "opacity": 0.35},
+    "prediction": {"strokeWidth": 1.5, "strokeDash": [6, 4]},
+}
+BAR: Specification = {"height": {"band": 0.75}}  # of the row: a quarter of it separates two bars
+PALE_BAR = BAR | {"opacity": 0.3}  # by eye
 
 
 def cloud(picture: Picture) -> Specification:
@@ -112,16 +120,12 @@ def gaps(picture: Picture) -> Specification:
     y = channel("y", title="score gap (nats)", axis=AXIS)
     colours = {"finite": SIDES["negative"], "tight": PALE_BLUE}
     present = {name: colour for name, colour in colours.items() if name in rows["kind"]}
-    kind = channel("kind", present)
-    styles: dict[str, Specification] = {
-        "flow": {"strokeWidth": 5, "opacity": 0.35},
-        "prediction": {"strokeWidth": 1.5, "strokeDash": [6, 4]},
-    }
-    layers = [
-        layer(name, "line", style, x=x, y=y, color=kind, detail="pair")
-        for name, style in styles.items()
-    ]
-    datasets = {name: rows.filter(pl.col("source") == name).to_dicts() for name in styles}
+    color = channel("kind", present)
+    layers = []
+    datasets = {}
+    for source, style in GAP_STYLES.items():
+        layers.append(layer(source, "line", style, x=x, y=y, color=color, detail="pair"))
+        datasets[source] = rows.filter(pl.col("source") == source).to_dicts()
     n_pairs = f"{rows['pair'].n_unique()} pairs of tokens"
     return finish(layers, datasets, picture.title, [picture.data["said"], n_pairs])
 
@@ -136,13 +140,12 @@ def selected(picture: Picture) -> Specification:
     top = top.head(TOP_TOKENS)
     rows = [_selected_row(rank, token) for rank, token in enumerate(top.iter_rows(named=True))]
     color = _side_colours(top["category"])
-    bar = {"height": {"band": 0.75}}
-    most = max((row["held"] for row in rows), default=1)
-    with_names = {"domain": [0, 1.5 * most], "nice": False}  # room for names beside the bars
+    longest = max((row["held"] for row in rows), default=1)
+    with_names = {"domain": [0, NAME_SPACE * longest], "nice": False}
     x = channel("held", title="documents", scale=with_names, axis=AXIS)
     layers = [
-        layer("bars", "bar", {"opacity": 0.3, **bar}, x=x, y=RANK, color=color),
-        layer("bars", "bar", bar, x="chosen", y=RANK, color=color),
+        layer("bars", "bar", PALE_BAR, x=x, y=RANK, color=color),
+        layer("bars", "bar", BAR, x="chosen", y=RANK, color=color),
         layer("bars", "text", BESIDE, x="held", y=RANK, text="text", color={"value": INK}),
     ]
     if any(row["held"] > row["chosen"] for row in rows):
@@ -150,8 +153,13 @@ def selected(picture: Picture) -> Specification:
     else:
         explanation = "documents containing the token; in all of them attention ends up on it"
     extent = f"{len(rows):,} of {tokens.height:,} token types that any document selects"
-    height = BAR_HEIGHT * max(len(rows), 4)
-    return finish(layers, {"bars": rows}, picture.title, [explanation, extent], height=height)
+    return finish(
+        layers,
+        {"bars": rows},
+        picture.title,
+        [explanation, extent],
+        height=BAR_HEIGHT * max(len(rows), 4),
+    )
 
 
 def _side_colours(categories: pl.Series) -> Specification:

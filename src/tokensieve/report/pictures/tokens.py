@@ -50,16 +50,26 @@ SMALLEST_SCALE = 10  # documents: sizes of circles are comparable in small data,
 
 # Sizes of names in units of the axes: 7 pixels a letter, 210 pixels a unit of x.
 LETTER_WIDTH = 0.017  # half of a letter's
-NAME_PADDING = 0.02
+NAME_PADDING = 0.02  # 4 pixels on either side of a name
 LONGEST_NAME = 24  # letters
-NAME_ABOVE = 0.045  # of the height: the middle of a name over its point
-NAME_BELOW = -0.05
+# Distances in heights of the picture, 330 pixels; by eye, for letters of 12 pixels.
+NAME_ABOVE = 0.045  # the middle of a name over its point
+NAME_BELOW = -0.05  # and under it
 MIN_NAME_DISTANCE = 0.06  # between the middles of two names
 MIN_LINE_DISTANCE = 0.035  # between a name and the line of bin means
 EDGE = 0.6  # names of points beyond it are written inwards
 N_CANDIDATES = 30  # by effect, and by height
 MAX_NAMES = 14  # more would hide the points
-MAX_NAMES_BESIDE_MARKED = 10
+MAX_NAMES_BESIDE_MARKED = 10  # fewer, so that the marked ones stand out
+CATEGORY_LEGEND = LEGEND | {
+    "columns": 3,
+    "columnPadding": 26,
+    "symbolSize": 70,
+    "labelLimit": 140,
+    "symbolOpacity": 0.6,
+}
+# by eye: circles that overlap stay apart; 2,500 of them are not read aloud
+CIRCLE_STYLE: Specification = {"opacity": 0.5, "aria": False}
 
 
 def sample_with_extremes(
@@ -98,10 +108,9 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
     edges = np.linspace(-1, 1, N_BINS + 1)
     bin_of_type = np.digitize(rows[across].to_numpy() / end, edges[1:-1])
     n_types = np.bincount(bin_of_type, minlength=N_BINS)
-    divisor = np.maximum(n_types, 1)
-    mean = np.bincount(bin_of_type, y, N_BINS) / divisor
-    variance = np.bincount(bin_of_type, (y - mean[bin_of_type]) ** 2, N_BINS) / divisor
-    deviation = np.sqrt(variance)
+    mean = np.bincount(bin_of_type, y, N_BINS) / np.maximum(n_types, 1)
+    squares = np.bincount(bin_of_type, (y - mean[bin_of_type]) ** 2, N_BINS)
+    deviation = np.sqrt(squares / np.maximum(n_types, 1))
     columns = {
         "x": (edges[:-1] + edges[1:]) / 2 * end,
         "mean": mean,
@@ -136,18 +145,16 @@ def alpha_cloud(tokens: pl.DataFrame, column: str, title: str, seed: int) -> Clo
     points = sample_with_extremes(tokens, MAX_POINTS, (*EXTREMES, column), seed)
     axes: Specification = {"scale": {"zero": False, "padding": 16}, "axis": AXIS}
     circles = circle_rows(points.with_columns(x="alpha", y=column))
-    most_documents = max(SMALLEST_SCALE, *tokens["documents"])
     circle_layer = circles_of(
         circles,
         channel("x", title="average signed frequency α", **axes),
         channel("y", title=title, **axes),
-        most_documents,
+        max(SMALLEST_SCALE, *tokens["documents"]),
         SIDES,
     )
-    names = [
-        row | {"x": row["x"] * largest}
-        for row in name_rows(_irrelevant_as_one(points, column), column)
-    ]
+    names = name_rows(_irrelevant_as_one(points, column), column)
+    for row in names:
+        row["x"] *= largest
     note = f"{circles.height:,} of {tokens.height:,} token types shown"
     data = {"points": circles.to_dicts(), "names": names}
     return Cloud([circle_layer, *point_names()], data, note)
@@ -191,18 +198,10 @@ def circles_of(
     """
     there = set(circles["category"])
     present = {name: colour for name, colour in palette.items() if name in there}
-    legend = LEGEND | {
-        "columns": 3,
-        "columnPadding": 26,
-        "symbolSize": 70,
-        "labelLimit": 140,
-        "symbolOpacity": 0.6,
-    }
     areas = {"type": "log", "domain": [1, most_documents], "range": [4, 160]}
     size = channel("documents", legend=None, scale=areas)
-    colour = channel("category", present, legend=legend)
-    style = {"opacity": 0.5, "aria": False}
-    return layer("points", "circle", style, x=x, y=y, size=size, color=colour)
+    colour = channel("category", present, legend=CATEGORY_LEGEND)
+    return layer("points", "circle", CIRCLE_STYLE, x=x, y=y, size=size, color=colour)
 
 
 class _Name(NamedTuple):
@@ -272,27 +271,39 @@ def name_rows(
     """
     if points.is_empty():
         return []
+    n_marked = 0 if marked is None else marked.height
+    limit = MAX_NAMES_BESIDE_MARKED if n_marked else MAX_NAMES
+    places = _Places(float(np.ptp(points[column].to_numpy())) or 1.0, bins)
+    rows: list[Specification] = []
+    for rank, (token, x, y) in enumerate(_tokens_to_name(points, column, marked).iter_rows()):
+        placed = _placed_name(places, token, x, y)
+        if placed is None:
+            continue
+        is_bold = rank < n_marked or n_marked == 0
+        rows.append({"x": x, "y": y, **placed, "weight": "bold" if is_bold else "normal"})
+        if len(rows) == limit:
+            break
+    return rows
+
+
+def _tokens_to_name(points: pl.DataFrame, column: str, marked: pl.DataFrame | None) -> pl.DataFrame:
+    """Token, x and y: those marked, then the largest effects, then the highest and lowest."""
     candidates = [points[:0] if marked is None else marked]
     for by in ("effect", column):
         top = points.top_k(N_CANDIDATES, by=pl.col(by).abs())
         candidates.append(top.sort(pl.col(by).abs(), descending=True))
-    n_marked = candidates[0].height
-    limit = MAX_NAMES_BESIDE_MARKED if n_marked else MAX_NAMES
     columns = ("token", "posterior_difference", column)
     ranked = pl.concat([frame.select(columns) for frame in candidates])
-    places = _Places(float(np.ptp(points[column].to_numpy())) or 1.0, bins)
-    rows: list[Specification] = []
-    for rank, (token, x, y) in enumerate(ranked.unique("token", maintain_order=True).iter_rows()):
-        name = _name_at(token, x)
-        is_above = places.take(name, y + NAME_ABOVE * places.height)
-        if not is_above and not places.take(name, y + NAME_BELOW * places.height):
-            continue
-        weight = "bold" if rank < n_marked or n_marked == 0 else "normal"
-        hanging = {"side": name.side, "under": not is_above}
-        rows.append({"x": x, "y": y, **hanging, "text": name.text, "weight": weight})
-        if len(rows) == limit:
-            break
-    return rows
+    return ranked.unique("token", maintain_order=True)
+
+
+def _placed_name(places: _Places, token: str, x: float, y: float) -> Specification | None:
+    """How a name hangs above its point, or else below it; None if neither place is free."""
+    name = _name_at(token, x)
+    is_above = places.take(name, y + NAME_ABOVE * places.height)
+    if not is_above and not places.take(name, y + NAME_BELOW * places.height):
+        return None
+    return {"side": name.side, "under": not is_above, "text": name.text}
 
 
 def point_names() -> list[Specification]:

@@ -17,10 +17,11 @@ from tokensieve.theory.flow.landscape import Landscape
 MAYBE_FLAT = 1e-6
 # Below this fraction of the largest a curvature is rounding.
 ROUNDING = 1e-13
-# Newton's method ends at this relative length of a step, within so many steps; it fails if the last
-# one is longer than the second.
+# Newton's method ends at a step of this length, relative to x, and takes at most so many. It fails
+# if the last step is longer than LONGEST_LAST_STEP.
 SHORT_STEP = 1e-11
 NEWTON_STEPS = 30
+# Steps that stop shrinking here still have half of the digits of double precision.
 LONGEST_LAST_STEP = 1e-7
 # It fails if a gap moves by more nats: the minimum is another one than that of the flow.
 MAX_MOVED = 1.0
@@ -31,9 +32,8 @@ class Equilibrium:
     """The minimum z* of L_S on V, with its certificate (F1).
 
     Where equal documents have both labels, L_S may be least on a whole surface: every f_X is the
-        logit of
-    its label frequency. L is analytic, so that the flow of these documents alone converges to a
-    point of it nearby (Absil & Kurdyka 2006), though no minimum is strict.
+    logit of its label frequency. L is analytic, so that the flow of these documents alone converges
+    to a point of it nearby (Absil & Kurdyka 2006), though no minimum is strict.
 
     Attributes:
         z: shape (r,), in V.
@@ -81,21 +81,26 @@ class Equilibrium:
 
 @dataclass(frozen=True)
 class RestrictedSoftmax:
-    """f*_X and log Z_X with every softmax restricted to S_X."""
+    """f*_X and log Z_X of each document, shapes (n,), with every softmax restricted to S_X.
+
+    Both are 0 for a document without types.
+    """
 
     land: Landscape
     face: Face
 
     def __call__(self, z: Floats) -> tuple[Floats, Floats]:
         counts = self.land.counts
-        types, document, n = counts.matrix.indices, counts.entry_documents, counts.n_documents
+        types, document = counts.matrix.indices, counts.entry_documents
         u = np.where(self.face.mask, (self.land.E @ z)[types], -np.inf)
-        highest = np.maximum(counts.largest_per_document(u), -1e300)  # none in an empty document
+        # an empty document has no highest type: a finite number avoids ∞ − ∞
+        highest = np.maximum(counts.largest_per_document(u), -1e300)
         weight = counts.matrix.data * np.exp(u - highest[document])
-        total = np.bincount(document, weight, n)
+        total = np.bincount(document, weight, counts.n_documents)
         divisor = np.where(total > 0, total, 1.0)
-        answers = np.bincount(document, weight * self.land.w[types], n) / divisor
-        return answers, np.where(total > 0, highest + np.log(divisor), 0.0)
+        weighted_values = np.bincount(document, weight * self.land.w[types], counts.n_documents)
+        log_total = np.where(total > 0, highest + np.log(divisor), 0.0)
+        return weighted_values / divisor, log_total
 
 
 @dataclass(frozen=True)
@@ -125,17 +130,15 @@ def newton(land: Landscape, face: Face, x: Floats) -> NewtonMinimum | None:
     """Newton's method on V; None if it fails, or leaves the start by more than a nat."""
     inner = face.restricted(land.counts)
     loss = Landscape(inner, land.E @ face.inside, land.w)
-    starts = inner.matrix.indptr[:-1]
     scores = loss.E @ x
-    moved, size = 0.0, math.inf
+    moved = 0.0
+    size = math.inf
     for _ in range(NEWTON_STEPS):
         step = newton_step(loss, x)
         if step.curvature[0] <= ROUNDING * step.curvature[-1]:
             return None
         x = x + step.step
-        shift = (loss.E @ x - scores)[inner.matrix.indices]
-        highest, lowest = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
-        moved = float(np.max(highest - lowest))
+        moved = largest_gap_change(inner, loss.E @ x - scores)
         if moved > MAX_MOVED:
             return None
         size = float(np.linalg.norm(step.step)) / (1 + float(np.linalg.norm(x)))
@@ -151,6 +154,14 @@ def newton(land: Landscape, face: Face, x: Floats) -> NewtonMinimum | None:
         documents=inner.n_documents,
         flat=step.flat,
     )
+
+
+def largest_gap_change(counts: Counts, score_changes: Floats) -> float:
+    """The largest change of a score gap within a document, in nats; no document may be empty."""
+    changes = score_changes[counts.matrix.indices]
+    starts = counts.matrix.indptr[:-1]
+    gap_changes = np.maximum.reduceat(changes, starts) - np.minimum.reduceat(changes, starts)
+    return float(np.max(gap_changes))
 
 
 def newton_step(loss: Landscape, x: Floats) -> NewtonStep:

@@ -82,11 +82,10 @@ class Face:
         Three random views of the embeddings show which do; the first one rules most of them out.
         """
         types, document = counts.matrix.indices, counts.entry_documents
-        lead = np.zeros(counts.n_documents, np.int64)
-        lead[document[mask]] = types[mask]
-        leads = lead[document]
-        directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
-        views = E @ (directions - inside @ (inside.T @ directions))
+        lead_of_document = np.zeros(counts.n_documents, np.int64)
+        lead_of_document[document[mask]] = types[mask]
+        leads = lead_of_document[document]
+        views = random_views(E, inside)
         near = COINCIDES * float(np.linalg.norm(E, axis=1).max())
 
         is_linked = group[types] == group[leads]
@@ -116,10 +115,11 @@ class Face:
         is below e^{SETTLED}. A gap that grows like log t has a product of about one at any time.
         """
         counts, document = land.counts, land.counts.entry_documents
+        entry_types = counts.matrix.indices
         top = land.top_types(z)[document]
-        level = (land.E @ z)[counts.matrix.indices] + np.log(counts.matrix.data)
-        nearest = counts.largest_per_document(level)[document] - MAYBE_TIED * log_time
-        mask = (level > nearest) | (counts.matrix.indices == top)
+        log_weight = (land.E @ z)[entry_types] + np.log(counts.matrix.data)
+        lowest = counts.largest_per_document(log_weight)[document] - MAYBE_TIED * log_time
+        mask = (log_weight > lowest) | (entry_types == top)
         before = np.zeros(0, bool)
         for _ in range(MAX_ROUNDS):
             face = cls.of(counts, land.E, mask)
@@ -132,7 +132,7 @@ class Face:
             if not len(leaving):
                 return face
             mask = face.mask.copy()
-            mask[still_leaving(leaving, level, document, is_repeated)] = False
+            mask[still_leaving(leaving, log_weight, document, is_repeated)] = False
         return face
 
     def loose_directions(self, land: Landscape, z: Floats, log_time: float) -> Floats:
@@ -144,24 +144,20 @@ class Face:
         H, _, log_size = restricted_loss.hessian(self.inside.T @ z)
         curvature, axes = np.linalg.eigh(H)
         log_tied = math.log(inner.n_documents / land.counts.n_documents)
-        log_scale = log_time + max(log_size, -1e3) + log_tied
+        log_scale = log_time + max(log_size, -1e3) + log_tied  # finite where the gradient is 0
         is_loose = np.log(np.maximum(curvature, 1e-300)) + log_scale < SETTLED
         return np.asarray(axes[:, is_loose])
 
     def loose_entries(self, land: Landscape, top: Ints, along: Floats, is_repeated: bool) -> Ints:
         """Selected entries whose difference to the top type lies along loose directions."""
-        counts, A = land.counts, land.E @ self.inside
         tied = np.flatnonzero(self.mask)
-        ends = np.stack([counts.matrix.indices[tied], top[tied]], axis=1)
-        pairs, pair_of_entry = Landscape.distinct(ends, counts.n_types)
-        share = np.zeros(len(pairs))
-        for first in range(0, len(pairs), DIFFERENCES_AT_ONCE):
-            part = slice(first, first + DIFFERENCES_AT_ONCE)
-            apart = A[pairs[part, 0]] - A[pairs[part, 1]]
-            lengths = np.maximum(np.linalg.norm(apart, axis=1), 1e-300)
-            share[part] = np.linalg.norm(apart @ along, axis=1) / lengths
-        least = 0.0 if is_repeated else FIRST_TO_LEAVE * float(share.max())
-        leaves = share > max(LOOSE_SHARE, least)
+        ends = np.stack([land.counts.matrix.indices[tied], top[tied]], axis=1)
+        pairs, pair_of_entry = Landscape.distinct(ends, land.counts.n_types)
+        share = share_along(land.E @ self.inside, pairs, along)
+        threshold = LOOSE_SHARE
+        if not is_repeated:
+            threshold = max(LOOSE_SHARE, FIRST_TO_LEAVE * float(share.max()))
+        leaves = share > threshold
         return np.asarray(tied[leaves[pair_of_entry]])
 
     @cached_property
@@ -200,6 +196,31 @@ class Face:
         """The documents with two or more selected types, reduced to these types."""
         tied = self.only(counts, self.mask)
         return tied.rows(np.flatnonzero(np.diff(tied.matrix.indptr) > 1))
+
+
+def random_views(E: Floats, inside: Floats) -> Floats:
+    """E along three random directions outside V, shape (|S|, 3): equal for types that coincide
+    there, and for no others in practice."""
+    directions = np.random.default_rng(0).standard_normal((E.shape[1], 3))
+    return np.asarray(E @ (directions - inside @ (inside.T @ directions)))
+
+
+def share_along(A: Floats, pairs: Ints, directions: Floats) -> Floats:
+    """Which fraction of the length of A_a − A_b lies along some orthonormal directions, per pair.
+
+    Args:
+        A: embeddings in k coordinates, shape (|S|, k).
+        pairs: types (a, b), shape (m, 2).
+        directions: one a column, shape (k, j).
+    """
+    share = np.zeros(len(pairs))
+    for first in range(0, len(pairs), DIFFERENCES_AT_ONCE):
+        part = slice(first, first + DIFFERENCES_AT_ONCE)
+        apart = A[pairs[part, 0]] - A[pairs[part, 1]]
+        # equal embeddings have no direction: their share is 0, not nan
+        lengths = np.maximum(np.linalg.norm(apart, axis=1), 1e-300)
+        share[part] = np.linalg.norm(apart @ directions, axis=1) / lengths
+    return share
 
 
 def still_leaving(leaving: Ints, level: Floats, document: Ints, is_repeated: bool) -> Ints:

@@ -19,11 +19,11 @@ from scipy.optimize import brentq
 
 from tokensieve.arrays import Floats
 
-# A force counts when, times the time passed, it exceeds e^{−LIVE}. Coordinates without it are
-# chosen anew when it exceeds e^{−STALE}, and a step after which it exceeds e^{−SPOILT} is taken
-# back.
+# A force counts when, times the time passed, it exceeds e^{−LIVE}: less moves nothing in 10 digits.
 LIVE = 25.0
+# Coordinates without a force are chosen anew when it exceeds e^{−STALE}: long before it matters.
 STALE = 15.0
+# A step after which a force that was left out exceeds e^{−SPOILT} is taken back.
 SPOILT = 5.0
 # A step is not taken back for forces left out with a margin beyond this: none is.
 WIDEST_MARGIN = 1e6
@@ -34,9 +34,9 @@ LOOK = 0.5
 # SciPy ends Newton's method at √rtol of the error that a step may have. Ten times that, 0.1 at
 # 1e-4, is as accurate and faster.
 LOOSER = 10.0
-# Length of the first step; a failed one that was longer than the second is tried again with the
-# first.
+# Length of the first step, on the clock log t.
 FIRST_STEP = 0.1
+# A step that failed and was longer than this is tried again with FIRST_STEP.
 LONG_STEP = 1.0
 # A gradient step of this length, relative to the curvature, begins a clock at −∞.
 GRADIENT_STEP = 1e-3
@@ -192,7 +192,7 @@ class Integrator:
         self._chosen = self.clock
 
     def _begin(self) -> BDF:
-        loss = self.here
+        """SciPy's solver at the present point, prepared for a loss whose gaps may have settled."""
 
         def curve(tau: float, x: Floats) -> Floats:
             downhill, log_size = self.here.slope(x)
@@ -202,12 +202,9 @@ class Integrator:
             H, _, log_size = self.here.hessian(x, tau)
             return -math.exp(min(tau + log_size, STEEP)) * H
 
-        clock, x = self.clock, loss.split(self.p)
-        if clock == -math.inf:  # begin with a gradient step that is small against the curvature
-            H, downhill, log_size = loss.hessian(x)
-            bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
-            clock = math.log(GRADIENT_STEP / bend) - log_size
-            x = x + GRADIENT_STEP / bend * downhill
+        clock, x = self.clock, self.here.split(self.p)
+        if clock == -math.inf:
+            clock, x = first_gradient_step(self.here, x)
         relative, absolute = self._tolerance
         solver = BDF(
             curve,
@@ -228,6 +225,14 @@ class Integrator:
             implicit = np.eye(len(x)) - solver.h_abs * solver.J
             solver.D[1] = solve(implicit, solver.D[1])
         return solver
+
+
+def first_gradient_step(loss: Coordinates, x: Floats) -> tuple[float, Floats]:
+    """A gradient step that is small against the curvature: log t after it, and the point."""
+    H, downhill, log_size = loss.hessian(x)
+    bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
+    clock = math.log(GRADIENT_STEP / bend) - log_size
+    return clock, x + GRADIENT_STEP / bend * downhill
 
 
 def try_step(solver: BDF) -> bool:

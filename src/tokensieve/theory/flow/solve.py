@@ -58,18 +58,23 @@ SURFACE = (
 )
 # Beyond this value the loss is too flat to follow in double precision.
 LARGEST_VALUE = 300.0
-# An exponent is fitted to the last so large a factor of ‖p‖, and to angles that are no rounding.
+# An exponent is fitted to the last so large a factor of ‖p‖.
 FITTED_FACTOR = 30
+# Radians; smaller angles are rounding and are not fitted.
 SMALLEST_ANGLE = 1e-12
+# Points that the fit of a line needs, to leave two degrees of freedom for its error.
 MIN_FITTED = 4
 # A finite limit is looked for when p moves, per unit of log t, by less than this fraction of its
-# norm; first after so many steps, then whenever their number has grown by the factor.
+# norm.
 SLOW = 0.02
+# Steps before the first look.
 FIRST_LOOK = 20.0
+# The next look is after so many times the steps: the number of looks grows with their logarithm.
 LOOK_FACTOR = 1.25
-# Newton's method may move a gap by this many nats to a strict minimum. The nearest point of a
-# surface is the limit up to the square of the distance, so that it has to be much nearer.
+# Newton's method may move a gap by this many nats to a strict minimum.
 MAX_MOVED = 0.1
+# The nearest point of a surface is the limit up to the square of the distance, so that it has to
+# be much nearer: the square is then rounding.
 MAX_MOVED_TO_SURFACE = 1e-5
 # A gap that diverges asks for a step of one nat at any time, because its gradient and its curvature
 # are both e^{−gap}; one that settles has a larger product of time and curvature.

@@ -20,9 +20,10 @@ from tokensieve.theory.limit.prediction import Phase
 CONFIRMED = 1e-3
 # Relative residual at which a certificate counts, and how far a margin may be from 1 to be tight.
 CERTIFIED = 1e-6
-# Newton's method ends at this residual, or after so many steps; a step moves no gap by more nats.
+# Newton's method ends at this residual, or after so many steps.
 NEWTON_RESIDUAL = 1e-11
 NEWTON_STEPS = 50
+# No step moves a gap by more nats: forces are exponential in gaps, so that a longer one overshoots.
 LONGEST_STEP = 2.0
 # Rounding leaves some 1e-12 of the largest curvature.
 FLAT = 1e-9

@@ -45,8 +45,9 @@ COMPARED_LENGTH = 4.0
 COMPARED_STEPS = 5
 # It goes on so far beyond the curve: at a change of the selection a little time is a long way.
 BEYOND = 1.0
-# log t from which on a prediction need not begin later, and up to which a curve is extended.
+# log t from which on a prediction need not begin later.
 LATE_ENOUGH = 36.0
+# log t up to which a curve is extended where no prediction from LATE_ENOUGH fits.
 LONGEST_CURVE = 60.0
 # A shorter curve predicts nothing.
 SHORTEST_CURVE = 12.0
@@ -222,17 +223,15 @@ class FlowLimit:
         """The gaps below each document's highest type, most documents first; E in r coordinates."""
         if self.face is None or self.finite is None:
             return []
-        mask, u = self.face.mask, E @ self.finite.z
+        u = E @ self.finite.z
+        mask = self.face.mask
         pairs = below_top(counts.entry_documents[mask], counts.matrix.indices[mask], u)
         pairs, first, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
         rows = np.lexsort((first, -shared))[:most]
-        gaps = (u[pairs[:, 0]] - u[pairs[:, 1]])[rows].tolist()
-        return [
-            FiniteGap(above, below, gap, documents)
-            for (above, below), gap, documents in zip(
-                pairs[rows].tolist(), gaps, shared[rows].tolist(), strict=True
-            )
-        ]
+        gaps = []
+        for (above, below), n_documents in zip(pairs[rows].tolist(), shared[rows], strict=True):
+            gaps.append(FiniteGap(above, below, float(u[above] - u[below]), int(n_documents)))
+        return gaps
 
 
 def below_top(document: Ints, types: Ints, u: Floats) -> Ints:
@@ -505,16 +504,17 @@ def summary(dimension: int, balance: Balance, is_max_margin: bool) -> str:
 def has_second_order_forces(land: Landscape, phase: Phase) -> bool:
     """Whether documents with equal selected types differ in a type on which forces cancel.
 
-    Cancelling forces of equal documents vanish to all orders: they have one f. Documents that
-        differ in
-    a type whose value is not theirs have several, which leaves weights squared.
+    Documents with equal selected types have one prediction f, and forces of theirs that cancel
+    vanish to all orders. If they also contain types that are not selected, whose values differ from
+    f, their predictions differ in the second order, and the forces no longer cancel there.
     """
     counts, face, slow = land.counts, phase.ties.face, phase.ties.slow
-    pairs = slow.pairs[slow.without_force]
+    pairs_without_force = slow.pairs[slow.without_force]
     f = phase.ties.finite.answers[counts.entry_documents]
-    differs = np.abs(land.w[counts.matrix.indices] - f) > DIFFERENT_VALUE
-    idle = face.entries(counts, pairs) & differs
-    documents = np.isin(face.own, pairs[:, 0])
-    by_selection = Face.only(counts, face.mask).equal_documents[documents]
-    by_both = Face.only(counts, face.mask | idle).equal_documents[documents]
-    return len(np.unique(by_selection)) < len(np.unique(by_both))
+    changes_f = np.abs(land.w[counts.matrix.indices] - f) > DIFFERENT_VALUE
+    changes_f &= face.entries(counts, pairs_without_force)
+
+    concerned = np.isin(face.own, pairs_without_force[:, 0])
+    by_selection = Face.only(counts, face.mask).equal_documents[concerned]
+    by_all = Face.only(counts, face.mask | changes_f).equal_documents[concerned]
+    return len(np.unique(by_selection)) < len(np.unique(by_all))

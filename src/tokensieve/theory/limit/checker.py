@@ -23,6 +23,7 @@ AGREES = 1e-6  # relative difference allowed between a vector in the file and th
 TINY = arb(1e-300)  # in place of the norm of a matrix without entries
 ZERO = arb(0)
 BY_E = (-arb(1)).exp()  # largest value of x e^{−x}
+MAX_THIRD_OF_LOSS = arb("0.09623")  # of log(1 + e^{−x}): 1/(6√3), rounded up
 NO_BALANCE = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
 DEPENDENT = "tied and tight differences are not provably independent"
 PULLED = "tight pairs that pull are too strong within r"
@@ -297,7 +298,7 @@ class TiedLoss:
             values = self.certificate.values_differ(list(x.selected))
             length = rows.widest([row[s] for s in x.selected])
             first, second = values * length / 4, values * length**2 / 4
-            total += arb("0.09623") * first**3 + first * second * 3 / 4
+            total += MAX_THIRD_OF_LOSS * first**3 + first * second * 3 / 4
             total += values * length**3 * 7 / 16
         return (total / self.certificate.n).upper()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ ALLOWED_PUSH = 0.8
 DIFFERENCES_AT_ONCE = 20_000
 # exp of more than this is as good as infinite.
 HUGE = 100.0
+# Largest third derivative of log(1 + e^{−x}): 1/(6√3), rounded up.
+MAX_THIRD_OF_LOSS = 0.09623
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,10 @@ def hessian_on_ties(land: Landscape, face: Face, finite: Equilibrium) -> Floats:
 
 
 def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
-    """M₃, for embeddings in coordinates in which the Hessian is 1, shape (|S|, k)."""
+    """M₃, a bound on the third derivatives of L_S along unit vectors (docs/theory.md, Theorem).
+
+    `A` holds the embeddings in coordinates in which the Hessian is the identity, shape (|S|, k).
+    """
     inner = face.restricted(land.counts)
     total = 0.0
     for start, end in itertools.pairwise(inner.matrix.indptr.tolist()):
@@ -95,7 +100,8 @@ def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
         length = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
         first = values * length / 4
         second = values * length**2 / 4
-        total += 0.09623 * first**3 + 3 / 4 * first * second + 7 / 16 * values * length**3
+        third = 7 / 16 * values * length**3
+        total += MAX_THIRD_OF_LOSS * first**3 + 3 / 4 * first * second + third
     return total / land.counts.n_documents
 
 
@@ -196,7 +202,10 @@ class Inequality:
     def __init__(
         self, land: Landscape, face: Face, finite: Equilibrium, balance: Balance, basin: Basin
     ) -> None:
-        self._face, self._finite, self._balance, self._basin = face, finite, balance, basin
+        self._face = face
+        self._finite = finite
+        self._balance = balance
+        self._basin = basin
         self._tube_length = basin.tube * basin.longest
         self._documents = DocumentSizes.of(land, face, finite)
         self._entries = UnselectedEntries.of(land, face, finite)
@@ -208,19 +217,21 @@ class Inequality:
         The flow is autonomous, so that the limit in terms of log t is the same on any clock. Tied
         gaps that are too far from equilibrium for the tube are moved to it.
         """
-        face, finite, balance = self._face, self._finite, self._balance
+        face, balance = self._face, self._balance
         q = face.outside.T @ point
-        log_time = float(balance.direction @ (q - balance.rho))
-        log_time /= float(balance.direction @ balance.direction)
-        away = q - balance.direction * log_time - balance.rho
-        R = balance.span @ (balance.span.T @ away)
-        off_line = float(np.linalg.norm(R))
-        off_equilibrium = self._basin.distance(point - finite.z)
+        p_hat = balance.direction
+        log_time = float(p_hat @ (q - balance.rho)) / float(p_hat @ p_hat)
+        R = balance.span @ (balance.span.T @ (q - p_hat * log_time - balance.rho))
+        place = LinePlace(point, log_time, line=q - R, off_line=float(np.linalg.norm(R)))
+        tied_part = point - self._finite.z
+        off_equilibrium = self._basin.distance(tied_part)
         if off_equilibrium <= self._basin.tube / 2:
-            return LinePlace(point, log_time, q - R, off_line, off_equilibrium)
-        moved = float(np.linalg.norm(face.inside.T @ (point - finite.z)))
-        settled = finite.z + face.outside @ q
-        return LinePlace(settled, log_time, q - R, off_line, moved=moved)
+            return replace(place, off_equilibrium=off_equilibrium)
+        return replace(
+            place,
+            point=self._finite.z + face.outside @ q,
+            moved=float(np.linalg.norm(face.inside.T @ tied_part)),
+        )
 
     def on_line(self, log_time: float) -> LinePlace:
         line = self._balance.offset + self._balance.direction * log_time

@@ -39,10 +39,10 @@ MOST_ENTRIES = 1_000_000
 # What the curve itself is accurate to, in nats: its tied gaps may be set to z* if that moves them
 # less.
 CURVE_ACCURACY = 1e-3
-# The curve is followed by this factor in log t at a time, and no further than this. ρ settles
-# slowly where Ψ is nearly flat: on a sample of 300 reviews (seed 223) the inequality holds from
-# log t = 111 on.
+# The curve is followed by this factor in log t at a time.
 FURTHER = 1.15
+# It is followed to this log t at most. ρ settles slowly where Ψ is nearly flat: on a sample of 300
+# reviews (seed 223) the inequality holds from log t = 111 on.
 FURTHEST = 300.0
 
 Arrays = dict[str, NDArray[np.generic]]
