@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
@@ -52,10 +53,7 @@ class Repeated(Check):
         n_other_label = 0 if is_sample else int(has_other_label.sum())
         n_exact = int((~corpus.keys.is_first_distinct()).sum())
         advice = removal_advice(audit, n_exact, max(len(repeats) - n_exact, 0))
-        examples = []
         other_labels_first = repeats[np.argsort(~has_other_label, kind="stable")]
-        for document in other_labels_first[:MAX_EXAMPLES].tolist():
-            examples += [int(first[document]), document]
         yield self.finding(
             audit,
             severity=WEIGHT * share.value,
@@ -63,13 +61,21 @@ class Repeated(Check):
             documents=repeats,
             n_documents=n_repeats,
             evidence={"documents": share},
-            examples=[audit.excerpt(i) for i in list(dict.fromkeys(examples))[:MAX_EXAMPLES]],
+            examples=[audit.excerpt(i) for i in _with_originals(other_labels_first, first)],
             details=(
                 f"{share.as_counts} training documents {verb(n_repeats, 'repeat')} an earlier one, "
                 "word for word or nearly",
             ),
             action=f"Copies are not independent evidence. {advice}",
         )
+
+
+def _with_originals(repeats: Ints, first: Ints) -> list[int]:
+    """Rows of the first repeats, each after the document that it repeats; none twice."""
+    rows: list[int] = []
+    for document in repeats[:MAX_EXAMPLES].tolist():
+        rows += [int(first[document]), document]
+    return list(dict.fromkeys(rows))[:MAX_EXAMPLES]
 
 
 def _headline(share: Share, n_other_label: int) -> str:
