@@ -36,7 +36,9 @@ from tokensieve.wording import percent
 
 LEVEL = 0.05  # of p- and q-values; intervals hold with probability 1 − LEVEL
 Z95 = float(ndtri(1 - LEVEL / 2))
-# benchmarks/intervals.py: coverage is 94 to 99 %, and up to 100 % in fewer than five documents
+# Degrees of freedom that a type has beyond its documents, because its dispersion is estimated with
+# an event of all groups. benchmarks/intervals.py: coverage is then 94 to 99 %, and up to 100 % in
+# fewer than five documents.
 EXTRA_DEGREES = 3.0
 MIN_WEIGHT = 0.05  # of what documents of one class alone weigh; units of both classes lower it
 ROUNDING = 1e-12  # of Σx²: a smaller M_2 is a type with the same x in every document
@@ -155,10 +157,15 @@ class Occurrences:
 
 
 def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
-    """Student's two-sided 95 % quantile for types in this many documents.
+    """Student's two-sided 95 % quantile t for each type.
 
-    Only these documents show the dispersion of a type. The degrees stay below `sizes`, the
-    documents of the group, broadcast.
+    Degrees of freedom are counted by the documents that contain the type, because only they show
+    its dispersion: `documents` + EXTRA_DEGREES, but below the size of the group, and at least one.
+
+    Args:
+        documents: how many contain each type.
+        sizes: documents of each group, of a shape that broadcasts with `documents`; without
+            limit if None.
     """
     degrees = documents + EXTRA_DEGREES
     if sizes is not None:

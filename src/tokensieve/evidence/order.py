@@ -49,6 +49,7 @@ PHRASE_LEVEL = 0.05  # p without the phrase; above it the phrase explains the pa
 SAME_DOCUMENTS = 0.5  # Jaccard index of the documents of two pairs that are one
 EXACT_ABOVE = 8.0  # χ² from which Fisher's exact test is computed; below it no pair is a discovery
 MAX_PAIRS = 20
+HALF_A_DOCUMENT = 0.5  # added to each cell, so that its logarithm is finite (Haldane 1940)
 
 Counts32 = NDArray[np.int32]
 
@@ -64,8 +65,7 @@ class Pair:
         documents: those with the pair: first before second, or both.
         n_right: how many of them are of the class.
         n_others: documents with both words in another order or further apart; for a joint pair,
-            those
-            with one of the words.
+            those with one of the words.
         n_others_right: how many of those are of the class.
         p_value: corrected for the choice of the class.
         q_value: over all pairs of this kind.
@@ -157,42 +157,63 @@ def count_pairs(runs: WordRuns) -> PairCounts:
 
 @numba.njit(cache=True)
 def _count(ids, starts, documents, labels, before, adjacent, both, present):  # type: ignore[no-untyped-def]
+    """Add the documents of each class to the tables of `PairCounts`, each document once.
+
+    The first four are fields of `WordRuns`; the runs of one document follow each other.
+    """
     n_words = before.shape[1]
     last_before = np.full((n_words, n_words), -1, np.int32)
     last_adjacent = np.full((n_words, n_words), -1, np.int32)
     last_present = np.full(n_words, -1, np.int32)
     members = np.empty(n_words, np.int32)
-    run = 0
-    while run < len(documents):
+    n_members = 0
+    for run in range(len(documents)):
         document = documents[run]
         label = labels[document]
-        n_members = 0
-        while run < len(documents) and documents[run] == document:
-            for i in range(starts[run], starts[run + 1]):
-                a = ids[i]
-                if a < 0:
-                    continue
-                if last_present[a] != document:
-                    last_present[a] = document
-                    members[n_members] = a
-                    n_members += 1
-                for j in range(i + 1, min(i + WINDOW + 1, starts[run + 1])):
-                    b = ids[j]
-                    if b < 0 or b == a:
-                        continue
-                    if last_before[a, b] != document:
-                        last_before[a, b] = document
-                        before[label, a, b] += 1
-                    if j == i + 1 and last_adjacent[a, b] != document:
-                        last_adjacent[a, b] = document
-                        adjacent[label, a, b] += 1
-            run += 1
-        for i in range(n_members):
-            a = members[i]
-            present[label, a] += 1
-            for j in range(i):
-                both[label, a, members[j]] += 1
-                both[label, members[j], a] += 1
+        words = ids[starts[run] : starts[run + 1]]
+        _count_run(words, document, before[label], adjacent[label], last_before, last_adjacent)
+        for word in words:
+            if word >= 0 and last_present[word] != document:
+                last_present[word] = document
+                members[n_members] = word
+                n_members += 1
+        is_last_of_document = run + 1 == len(documents) or documents[run + 1] != document
+        if is_last_of_document:
+            _count_members(members[:n_members], both[label], present[label])
+            n_members = 0
+
+
+@numba.njit(cache=True)
+def _count_run(words, document, before, adjacent, last_before, last_adjacent):  # type: ignore[no-untyped-def]
+    """Count a document under each ordered pair of words of one of its runs, the first time only.
+
+    `last_before` and `last_adjacent` hold the last document that was counted for each pair.
+    """
+    for i in range(len(words)):
+        a = words[i]
+        if a < 0:
+            continue
+        for j in range(i + 1, min(i + WINDOW + 1, len(words))):
+            b = words[j]
+            if b < 0 or b == a:
+                continue
+            if last_before[a, b] != document:
+                last_before[a, b] = document
+                before[a, b] += 1
+            if j == i + 1 and last_adjacent[a, b] != document:
+                last_adjacent[a, b] = document
+                adjacent[a, b] += 1
+
+
+@numba.njit(cache=True)
+def _count_members(members, both, present):  # type: ignore[no-untyped-def]
+    """Count a document under each of its distinct words, and under each two of them."""
+    for i in range(len(members)):
+        a = members[i]
+        present[a] += 1
+        for j in range(i):
+            both[a, members[j]] += 1
+            both[members[j], a] += 1
 
 
 def predictive_pairs(runs: WordRuns) -> list[Pair]:
@@ -256,25 +277,30 @@ def _order_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     first, second = np.nonzero((n_with_order >= MIN_WITH) & (n_others >= MIN_WITH))
     if not len(first):
         return []
-    class_counts = counts.before[:, first, second].astype(np.int64)
-    inside_both = counts.both[:, first, second].astype(np.int64)
-    n_with = n_with_order[first, second].astype(np.int64)
-    n_both = n_with + n_others[first, second].astype(np.int64)
-    label = most_deviating_class(class_counts, n_with, inside_both, n_both)
-    at = np.arange(len(first))
-    tested = Tested(
+    tested = tested_orders(counts, first, second)
+    return _discoveries("order", tested, ~is_phrase(counts, tested), runs)
+
+
+def tested_orders(counts: PairCounts, first: Ints, second: Ints) -> Tested:
+    """The tests of ordered pairs among the documents that contain both words."""
+    with_order = counts.before[:, first, second].astype(np.int64)
+    with_both = counts.both[:, first, second].astype(np.int64)
+    n_with = with_order.sum(axis=0)
+    n_both = with_both.sum(axis=0)
+    label = most_deviating_class(with_order, n_with, with_both, n_both)
+    pairs = np.arange(len(first))
+    n_right = with_order[label, pairs]
+    n_right_of_both = with_both[label, pairs]
+    return Tested(
         first=first,
         second=second,
         label=label,
         n_with=n_with,
-        n_right=class_counts[label, at],
+        n_right=n_right,
         n_others=n_both - n_with,
-        n_others_right=inside_both[label, at] - class_counts[label, at],
-        p_value=fisher_p(
-            class_counts[label, at], n_with, inside_both[label, at], n_both, len(class_counts)
-        ),
+        n_others_right=n_right_of_both - n_right,
+        p_value=fisher_p(n_right, n_with, n_right_of_both, n_both, len(with_order)),
     )
-    return _discoveries("order", tested, ~is_phrase(counts, tested), runs)
 
 
 def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
@@ -411,8 +437,8 @@ def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floa
     """
     cells = np.vstack([cells, class_size - cells.sum(axis=0)])
     sizes = np.vstack([sizes, n_all - sizes.sum(axis=0)])
-    in_class = cells + 0.5
-    in_others = sizes - cells + 0.5
+    in_class = cells + HALF_A_DOCUMENT
+    in_others = sizes - cells + HALF_A_DOCUMENT
     signs = np.array([1, -1, -1, 1])
     log_odds = signs @ np.log(in_class / in_others)
     variance = (1 / in_class + 1 / in_others).sum(axis=0)

@@ -83,7 +83,9 @@ def render(result: Any, notebook: bool = False) -> str:
 def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
     """The report as one page of less than 5 MB: a function of the report alone.
 
-    `drawings` are its pictures, if they are drawn elsewhere.
+    The data of the interactive part take what room the rest leaves, and are cut to it. They are
+    made while the pictures are being drawn. `drawings` are the pictures, if they are drawn
+    elsewhere.
     """
     if drawings is None:
         drawings = in_background(lambda: draw(report.blocks))
@@ -93,10 +95,13 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
 
     @cache
     def without_data() -> str:
+        """The page before its data; the first call waits for the pictures."""
         return _static_page(report, drawings, interactive)
 
-    # the size is asked for last: until then the pictures may be drawn
-    data = live.data_blocks(interactive, lambda: PAGE_BYTES - len(without_data().encode()))
+    def room_for_data() -> int:
+        return PAGE_BYTES - len(without_data().encode())
+
+    data = live.data_blocks(interactive, room_for_data)
     tags = [
         f'<script type="text/plain" id="block-{name}">{block}</script>\n'
         for name, block in data.items()
@@ -431,10 +436,12 @@ def _cells(column: Column, values: Sequence[Any]) -> list[_Cell]:
         if value is None or column.format in _TEXT_FORMATS:
             continue
         if column.format == "cell":
-            cell.style = f"--s:{value[1]:.2f}"
+            _, shade = value
+            cell.style = f"--s:{shade:.2f}"
         numbers = _numbers(column, value)
-        if math.isfinite(numbers[0]):
-            cell.number = numbers[0]
+        sorted_by = numbers[0]
+        if math.isfinite(sorted_by):
+            cell.number = sorted_by
             if column.bar:
                 _draw_bar(cell, axis, numbers)
     return cells

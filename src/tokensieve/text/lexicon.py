@@ -287,30 +287,27 @@ def _strings(runs: _Runs) -> Iterator[_ScoredStrings]:
     strings = _Strings.of(runs.ids, min_count=1)
     shares = strings.counts / max(len(runs.ids), 1)
     of_any = -float(shares @ np.log(shares))  # entropy of a cluster of which nothing is known
-    shorter: _Strings | None = None
-    entropies_of_shorter = (np.empty(0), np.empty(0))
+    # the entropies behind and before a string without its last, and without its first cluster
+    behind_shorter: Floats | float = of_any
+    before_shorter: Floats | float = of_any
     for n in range(1, MAX_CLUSTERS + 1):
         longer = _Strings.longer(strings, runs, n + 1)
-        entropies = strings.entropies(longer, True), strings.entropies(longer, False)
-        if shorter is None:
-            increases = [entropy - of_any for entropy in entropies]
-        else:
-            # without the last cluster, and without the first one
-            parts = shorter.at_place[strings.first], shorter.at_place[strings.first + 1]
-            increases = [
-                entropy - entropy_of_shorter[part]
-                for entropy, entropy_of_shorter, part in zip(
-                    entropies, entropies_of_shorter, parts, strict=True
-                )
-            ]
+        behind = strings.entropies(longer, True)
+        before = strings.entropies(longer, False)
         weights = strings.counts.astype(np.float64) ** WEIGHT_EXPONENT
-        autonomy = sum(increase - _mean(increase, weights) for increase in increases)
-        yield _ScoredStrings(strings.at_place, np.asarray(autonomy))
-        shorter, strings, entropies_of_shorter = strings, longer, entropies
+        autonomy = _less_mean(behind - behind_shorter, weights)
+        autonomy = autonomy + _less_mean(before - before_shorter, weights)
+        yield _ScoredStrings(strings.at_place, autonomy)
+        behind_shorter = behind[strings.at_place[longer.first]]
+        before_shorter = before[strings.at_place[longer.first + 1]]
+        strings = longer
 
 
-def _mean(values: Floats, weights: Floats) -> float:
-    return float(values @ weights / weights.sum()) if len(values) else 0.0
+def _less_mean(values: Floats, weights: Floats) -> Floats:
+    """The values less their weighted mean."""
+    if not len(values):
+        return values
+    return values - float(values @ weights / weights.sum())
 
 
 @numba.njit(cache=True, nogil=True)

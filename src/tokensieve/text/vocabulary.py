@@ -105,8 +105,9 @@ class TokenStream(Chunks):
 class _DistinctWords:
     """Numbers words in the order in which chunks bring them.
 
-    Polars numbers the categories of the whole process; `_id_of_category` has our number for each,
-    or −1.
+    Polars turns a word into the number of a category with one look-up, faster than a dict of
+    Python. Its numbers are those of the whole process, so that `_id_of_category` translates them:
+    our number of the word of each category, or −1 for a category that is none of our words.
     """
 
     def __init__(self) -> None:
@@ -118,15 +119,21 @@ class _DistinctWords:
         """The number of each token; words that are new get the next numbers."""
         words = tokens.cast(self._category)
         categories = words.to_physical().to_numpy()
-        n_missing = int(categories.max(initial=0)) + 1 - len(self._id_of_category)
-        unknown = np.full(max(n_missing, 0), -1, np.int32)
-        self._id_of_category = np.append(self._id_of_category, unknown)
-        new = words.filter(self._id_of_category[categories] < 0).unique()
-        new_ids = np.arange(len(self.words), len(self.words) + len(new))
-        self._id_of_category[new.to_physical().to_numpy()] = new_ids
-        self.words = self.words.append(new)
+        self._make_room_for(int(categories.max(initial=0)))
+        new_words = words.filter(self._id_of_category[categories] < 0).unique()
+        n_known = len(self.words)
+        new_ids = np.arange(n_known, n_known + len(new_words))
+        self._id_of_category[new_words.to_physical().to_numpy()] = new_ids
+        self.words = self.words.append(new_words)
         ids: NDArray[np.int32] = self._id_of_category[categories]
         return ids
+
+    def _make_room_for(self, category: int) -> None:
+        """Extend `_id_of_category` to this category, which may be one that Polars just added."""
+        n_missing = category + 1 - len(self._id_of_category)
+        if n_missing > 0:
+            unknown = np.full(n_missing, -1, np.int32)
+            self._id_of_category = np.append(self._id_of_category, unknown)
 
 
 class StoredTokens(Chunks):
