@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from arenas import battles_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tokensieve.ranking import bradley_terry
 from tokensieve.ranking.bradley_terry import (
+    Design,
     components_of,
     fit,
     log_likelihood,
@@ -40,14 +40,14 @@ def drawn(n: int = 400, n_models: int = 4, seed: int = 0, fractional: bool = Tru
 
 def test_the_gradient_is_zero_and_the_hessian_is_that_of_finite_differences() -> None:
     battles, features = drawn()
-    X = sp.csr_array(sp.hstack([model_columns(battles)[:, 1:], sp.csr_array(features)]))
-    found = newton(X, battles.outcome, battles.weight)
+    design = Design(battles.first, battles.second, features, len(battles.models))
+    found = newton(design, battles.outcome, battles.weight)
 
     def value(coefficients):
-        return log_likelihood(X, battles.outcome, battles.weight, coefficients)
+        return log_likelihood(design, battles.outcome, battles.weight, coefficients)
 
     h = 1e-4
-    unit = np.eye(X.shape[1]) * h
+    unit = np.eye(design.n_coefficients) * h
     at = found.coefficients
     gradient = [(value(at + e) - value(at - e)) / (2 * h) for e in unit]
     np.testing.assert_allclose(gradient, 0, atol=1e-6)
@@ -141,3 +141,19 @@ def test_position_is_told_only_where_models_change_places() -> None:
     assert position_is_identified(chain), "0 before 1 before 2, and 0 before 2: no levels fit"
     swapped = battles_of([0, 1], [1, 0], [1.0, 0.0])
     assert position_is_identified(swapped)
+
+
+def test_sums_over_battles_are_those_of_the_matrix_of_all_columns() -> None:
+    battles, features = drawn(n=300, n_models=6)
+    design = Design(battles.first, battles.second, features, len(battles.models))
+    X = np.hstack([model_columns(battles).toarray(), features])
+    weight = battles.weight
+    coefficients = np.arange(8.0)
+    np.testing.assert_allclose(design.predictor(coefficients), X @ coefficients)
+    np.testing.assert_allclose(design.weighted_sum(weight), X.T @ weight, atol=1e-12)
+    np.testing.assert_allclose(
+        design.weighted_squares(weight), X.T @ (weight[:, None] * X), atol=1e-10
+    )
+    membership = np.eye(60)[battles.prompt].T
+    sums = design.sums_by_cluster(weight, battles.prompt).toarray()
+    np.testing.assert_allclose(sums, membership @ (weight[:, None] * X), atol=1e-12)

@@ -92,15 +92,17 @@ class Fit:
 
     Attributes:
         coefficients: strengths of all models (0 for anchors), then effects, shape (M + K,).
-        influence: of each prompt on each coefficient, shape (G, M + K); 0 for anchors. The rows sum
-            to about zero, and the sum of their squares is the sandwich.
+        scores: s_g of each prompt, shape (G, M + K).
+        directions: H⁻¹ with the anchor's row subtracted from the rows of its models, shape
+            (M + K, M + K): a row turns scores into influences on a coefficient.
         prompts: the prompts of its rows, sorted.
         n_models: M.
         converged: whether Newton's steps became small.
     """
 
     coefficients: Floats
-    influence: Floats
+    scores: sp.csr_array
+    directions: Floats
     prompts: Ints
     n_models: int
     converged: bool
@@ -120,17 +122,21 @@ class Fit:
         """G/(G − 1)."""
         return len(self.prompts) / max(len(self.prompts) - 1, 1)
 
+    def influence(self, places: slice) -> Floats:
+        """u_g of each prompt on some coefficients, shape (G, places); rows sum to about zero."""
+        return np.asarray(self.scores @ self.directions[places].T)
+
     @cached_property
     def covariance(self) -> Floats:
         """The sandwich over prompts, shape (M + K, M + K)."""
-        squares: Floats = self.influence.T @ self.influence
-        return self.correction * squares
+        squares = (self.scores.T @ self.scores).toarray()
+        sandwich: Floats = self.directions @ squares @ self.directions.T
+        return self.correction * sandwich
 
-    @cached_property
+    @property
     def errors(self) -> Floats:
-        """Standard errors of all coefficients."""
-        squares: Floats = np.einsum("gp,gp->p", self.influence, self.influence)
-        return np.sqrt(self.correction * squares)
+        """Standard errors of all coefficients; 0 for anchors."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
     def quantile(self) -> float:
@@ -182,9 +188,81 @@ def position_is_identified(battles: Battles) -> bool:
     return bool(misfit > 1e-6)  # rounding of a least-squares solution is far smaller
 
 
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The columns x_i of the model: 1 for the first model, −1 for the second, and the features.
+
+    It is never stored as a matrix. Sums over battles are counts by model, which are exact whatever
+    the number of threads.
+
+    Attributes:
+        first, second: the models of each battle, shape (n,).
+        features: Δx of each battle, shape (n, K).
+        n_models: M.
+    """
+
+    first: Ints
+    second: Ints
+    features: Floats
+    n_models: int
+
+    @property
+    def n_coefficients(self) -> int:
+        """M + K."""
+        return self.n_models + self.features.shape[1]
+
+    def only(self, rows: slice | Ints) -> Design:
+        """Some of the battles."""
+        return Design(self.first[rows], self.second[rows], self.features[rows], self.n_models)
+
+    def predictor(self, coefficients: Floats) -> Floats:
+        """x_iᵀ (θ, β) of each battle, shape (n,)."""
+        theta = coefficients[: self.n_models]
+        beta = coefficients[self.n_models :]
+        of_features: Floats = np.einsum("nk,k->n", self.features, beta)
+        return theta[self.first] - theta[self.second] + of_features
+
+    def weighted_sum(self, weight: Floats) -> Floats:
+        """Σ_i w_i x_i, shape (M + K,)."""
+        of_features = np.einsum("nk,n->k", self.features, weight)
+        return np.concatenate([self._sum_by_model(weight), of_features])
+
+    def _sum_by_model(self, values: Floats) -> Floats:
+        sums = np.bincount(self.first, values, self.n_models)
+        sums -= np.bincount(self.second, values, self.n_models)
+        return sums
+
+    def weighted_squares(self, weight: Floats) -> Floats:
+        """Σ_i w_i x_i x_iᵀ, shape (M + K, M + K)."""
+        n_models = self.n_models
+        pair = self.first * n_models + self.second
+        of_pairs = np.bincount(pair, weight, n_models * n_models).reshape(n_models, n_models)
+        of_pairs += of_pairs.T.copy()
+        squares = np.zeros((self.n_coefficients, self.n_coefficients))
+        squares[:n_models, :n_models] = np.diag(of_pairs.sum(axis=0)) - of_pairs
+        weighted = weight[:, None] * self.features
+        for k in range(self.features.shape[1]):
+            of_models = self._sum_by_model(weighted[:, k])
+            squares[:n_models, n_models + k] = of_models
+            squares[n_models + k, :n_models] = of_models
+        squares[n_models:, n_models:] = np.einsum("nk,nl->kl", weighted, self.features)
+        return squares
+
+    def sums_by_cluster(self, weight: Floats, cluster: Ints) -> sp.csr_array:
+        """Σ_i∈g w_i x_i of each cluster g, numbered from 0, shape (G, M + K)."""
+        n_clusters = int(cluster.max(initial=-1)) + 1
+        signed = np.concatenate([weight, -weight])
+        places = (np.tile(cluster, 2), np.concatenate([self.first, self.second]))
+        of_models = sp.csr_array((signed, places), shape=(n_clusters, self.n_models))
+        of_features = [np.bincount(cluster, weight * x, n_clusters) for x in self.features.T]
+        if not of_features:
+            return of_models
+        return sp.csr_array(sp.hstack([of_models, sp.csr_array(np.stack(of_features, axis=1))]))
+
+
 def fit(
     battles: Battles,
-    features: Floats | sp.csr_array,
+    features: Floats,
     components: Components,
     outcome: Floats | None = None,
     rows: Ints | None = None,
@@ -201,23 +279,38 @@ def fit(
         start: strengths to begin with, which changes the time and not the result.
     """
     n_models = len(battles.models)
-    X = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))
-    y = battles.outcome if outcome is None else outcome
-    weight = battles.weight
-    prompt = battles.prompt
-    if rows is not None:
-        X, y, weight, prompt = X[rows], y[rows], weight[rows], prompt[rows]
-    first_guess = np.zeros(X.shape[1])
-    if start is not None:
-        first_guess[:n_models] = start - start.mean()
-    solved = newton(X, y, weight, first_guess)
-    prompts, place = np.unique(prompt, return_inverse=True)
-    influence = influence_of_clusters(X, y, weight, place, solved)
+    used: slice | Ints = slice(None) if rows is None else rows
+    design = Design(battles.first, battles.second, features, n_models).only(used)
+    y = (battles.outcome if outcome is None else outcome)[used]
+    weight = battles.weight[used]
+    solved = newton(design, y, weight, _first_guess(design, start))
+    prompts, prompt_index = np.unique(battles.prompt[used], return_inverse=True)
+    p = expit(design.predictor(solved.coefficients))
+    scores = design.sums_by_cluster(weight * (y - p), prompt_index)
+    directions = np.linalg.inv(solved.hessian)
+    return Fit(
+        _anchored(solved.coefficients, components),
+        scores,
+        _anchored(directions, components),
+        prompts,
+        n_models,
+        solved.converged,
+    )
+
+
+def _first_guess(design: Design, strengths: Floats | None) -> Floats:
+    guess = np.zeros(design.n_coefficients)
+    if strengths is not None:
+        guess[: design.n_models] = strengths - strengths.mean()
+    return guess
+
+
+def _anchored(by_coefficient: Floats, components: Components) -> Floats:
+    """Rows of models less the row of their anchor; rows of features as they are."""
     anchor_of_model = components.anchors[components.of_model]
-    coefficients = solved.coefficients.copy()
-    coefficients[:n_models] -= solved.coefficients[anchor_of_model]
-    influence[:, :n_models] -= influence[:, anchor_of_model]
-    return Fit(coefficients, influence, prompts, n_models, solved.converged)
+    anchored = by_coefficient.copy()
+    anchored[: len(anchor_of_model)] -= by_coefficient[anchor_of_model]
+    return anchored
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,32 +322,30 @@ class Maximum:
     converged: bool
 
 
-def log_likelihood(X: sp.csr_array, y: Floats, weight: Floats, coefficients: Floats) -> float:
+def log_likelihood(design: Design, y: Floats, weight: Floats, coefficients: Floats) -> float:
     """Σ w [y log p + (1 − y) log(1 − p)] − λ/2 ‖β‖², without overflow."""
-    f = X @ coefficients
-    fit_of_data = weight @ (y * f - np.logaddexp(0.0, f))
+    f = design.predictor(coefficients)
+    fit_of_data = np.sum(weight * (y * f - np.logaddexp(0.0, f)))
     return float(fit_of_data - RIDGE / 2 * coefficients @ coefficients)
 
 
-def newton(X: sp.csr_array, y: Floats, weight: Floats, start: Floats | None = None) -> Maximum:
+def newton(design: Design, y: Floats, weight: Floats, start: Floats | None = None) -> Maximum:
     """Newton's method with halved steps where the likelihood would fall."""
-    n_coefficients = X.shape[1]
+    n_coefficients = design.n_coefficients
     coefficients = np.zeros(n_coefficients) if start is None else start
-    value = log_likelihood(X, y, weight, coefficients)
+    value = log_likelihood(design, y, weight, coefficients)
     hessian = RIDGE * np.eye(n_coefficients)
     for _ in range(MAX_STEPS):
-        p = expit(X @ coefficients)
-        gradient = X.T @ (weight * (y - p)) - RIDGE * coefficients
-        curvature = weight * p * (1 - p)
-        hessian = (X.T @ (X.multiply(curvature[:, None]))).toarray()
-        hessian += RIDGE * np.eye(n_coefficients)
+        p = expit(design.predictor(coefficients))
+        gradient = design.weighted_sum(weight * (y - p)) - RIDGE * coefficients
+        hessian = design.weighted_squares(weight * p * (1 - p)) + RIDGE * np.eye(n_coefficients)
         step = np.linalg.solve(hessian, gradient)
         if np.abs(step).max(initial=0.0) < TOLERANCE:
             return Maximum(coefficients, hessian, True)
         size = 1.0
         while size > TOLERANCE:
             moved = coefficients + size * step
-            moved_value = log_likelihood(X, y, weight, moved)
+            moved_value = log_likelihood(design, y, weight, moved)
             if moved_value >= value:
                 break
             size /= 2
@@ -263,17 +354,3 @@ def newton(X: sp.csr_array, y: Floats, weight: Floats, start: Floats | None = No
         coefficients = moved
         value = moved_value
     return Maximum(coefficients, hessian, False)
-
-
-def influence_of_clusters(
-    X: sp.csr_array, y: Floats, weight: Floats, cluster: Ints, at: Maximum
-) -> Floats:
-    """H⁻¹ s_g of each cluster g, numbered from 0, shape (G, coefficients)."""
-    residual = weight * (y - expit(X @ at.coefficients))
-    n_clusters = int(cluster.max(initial=-1)) + 1
-    membership = sp.csr_array(
-        (np.ones(len(cluster)), (cluster, np.arange(len(cluster)))),
-        shape=(n_clusters, len(cluster)),
-    )
-    scores = sp.csr_array(membership @ X.multiply(residual[:, None])).toarray()
-    return np.linalg.solve(at.hessian, scores.T).T

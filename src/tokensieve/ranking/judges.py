@@ -231,7 +231,8 @@ def effect_differences(
         return []
     judge = fit(battles, features, components, rows=rows)
     people = fit(battles, features, components, outcome=battles.human, rows=rows)
-    influence = (judge.influence - people.influence)[:, judge.n_models :]
+    features_only = slice(judge.n_models, None)
+    influence = judge.influence(features_only) - people.influence(features_only)
     n_prompts = len(judge.prompts)
     errors = np.sqrt(n_prompts / max(n_prompts - 1, 1) * (influence**2).sum(axis=0))
     half = judge.quantile * errors

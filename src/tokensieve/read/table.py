@@ -301,6 +301,10 @@ class SourceTable:
             InputError: a value is a list of several or the like: "source: row 1: the label is a
                 list; advice", where `holds` is "the label is".
         """
+        if isinstance(values, pl.Series) and values.dtype.is_integer():
+            return values.cast(pl.String)
+        if isinstance(values, pl.Series) and values.dtype == pl.String:
+            return _names_of_strings(values)
         name_of_value: dict[tuple[type, object], str | None] = {}
         names: list[str | None] = []
         for row, item in enumerate(as_list(values), first_row):
@@ -319,6 +323,13 @@ class SourceTable:
 
 
 _MAY_BE_CHAT = r"^\s*\[\s*\{"  # as JSON or Python write a list of messages
+
+
+def _names_of_strings(values: pl.Series) -> pl.Series:
+    """The name of each value, found once for each different one."""
+    distinct = values.drop_nulls().unique()
+    names = pl.Series([label_name(value) for value in distinct], dtype=pl.String)
+    return values.replace_strict(distinct, names, default=None, return_dtype=pl.String)
 
 
 class Texts(NamedTuple):
