@@ -2,7 +2,9 @@
 
     python benchmarks/ranking.py coverage [--arenas 400]
     python benchmarks/ranking.py alpaca
+    python benchmarks/ranking.py length-control
     python benchmarks/ranking.py peers [--battles 140000]
+    python benchmarks/ranking.py speed [--battles 140000]
 
 `coverage` simulates arenas whose strengths and effects are known: eight models of strengths from −1
 to 1, two features, battles of a prompt that are independent or share a latent normal with
@@ -15,16 +17,25 @@ and with all of style held fixed: Spearman's correlation with the published leng
 rates, the spread of models of one family that were told to be concise or verbose, and the attacks.
 The leaderboard and the families were looked at while the features were chosen.
 
+`length-control` sets win rates at equal length beside AlpacaEval's own: the published ones, which
+are the output of its full model, and its "minimal" model, fitted here. That model is written out
+from its documentation, since the package does not import beside current releases of what it needs;
+the full one needs a difficulty of each prompt, which is a download.
+
 `peers` ranks one simulated arena with arena-rank, where it is installed, and with statsmodels.
+
+`speed` times `rank` on a file of battles of 60 models whose answers are real texts.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -41,6 +52,7 @@ N_MODELS = 8
 EFFECTS = np.array([0.6, 0.0])
 CORRELATION = 0.5  # of the latent normals of one prompt
 CONCENTRATION = 2.0  # of the beta distribution of continuous preferences: most are near 0 or 1
+ARENA = {"models": ("model_a", "model_b"), "winner": "winner", "by": ("prompt",)}
 FAMILY_ENDINGS = ("_concise", "_verbose")
 ALPACA = {
     "pairs": ("reference", "answer"),
@@ -202,6 +214,100 @@ def alpaca(options: argparse.Namespace) -> None:
     store("ranking-alpaca", figures, described("scipy"))
 
 
+def length_control(options: argparse.Namespace) -> None:
+    """Win rates at equal length by several methods, beside the published ones."""
+    board = pl.read_csv(DATA / "alpaca_leaderboard.csv").sort("model")
+    table = pl.read_parquet(DATA / "alpaca.parquet")
+    ranking = rank(DATA / "alpaca.parquet", **ALPACA, discover=False)
+    extrapolated = [row.model for row in ranking.extrapolated]
+    is_compared = ~board["model"].is_in(extrapolated)
+    rows = []
+    print("| method | Spearman | mean difference in points | seconds |\n|---|---|---|---|")
+    for name, method in LENGTH_CONTROLS.items():
+        start = time.perf_counter()
+        rates = method(table)
+        seconds = time.perf_counter() - start
+        everyone = _against_published(rates, board)
+        compared = _against_published(rates, board.filter(is_compared))
+        print(
+            f"| {name} | {everyone.spearman:.3f} ({compared.spearman:.3f}) | "
+            f"{everyone.difference:.1f} ({compared.difference:.1f}) | {seconds:.1f} |",
+            flush=True,
+        )
+        figures = {"all": asdict(everyone), "compared": asdict(compared), "rates": rates}
+        rows.append({"method": name, "seconds": seconds, **figures})
+    print(f"In brackets without {', '.join(extrapolated)}")
+    store("ranking-length-control", rows, described("scipy", "scikit-learn"))
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """Spearman's correlation with the published rates, and the mean difference in points."""
+
+    spearman: float
+    difference: float
+
+
+def _against_published(rates: dict[str, float], board: pl.DataFrame) -> _Agreement:
+    own = np.array([100 * rates[model] for model in board["model"]])
+    published = board["length_controlled_winrate"].to_numpy()
+    correlation = float(spearmanr(own, published).statistic)
+    return _Agreement(correlation, float(np.abs(own - published).mean()))
+
+
+def _results_alone(table: pl.DataFrame) -> dict[str, float]:
+    """The mean preference of each model."""
+    means = table.group_by("model").agg(pl.col("preference").mean() - 1)
+    return dict(means.iter_rows())
+
+
+def _minimal_model(table: pl.DataFrame) -> dict[str, float]:
+    """AlpacaEval's `length_controlled_minimal`: per model a logistic regression on a constant and
+    tanh of the difference of length over its standard deviation, evaluated at no difference.
+
+    A preference is split into a win and a loss with weights. The L1 penalty is small enough to
+    change nothing (AlpacaEval chooses it by cross-validation).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    rates = {}
+    for (model,), rows in table.group_by("model"):
+        difference = rows["reference"].str.len_chars().cast(pl.Int64)
+        difference = (difference - rows["answer"].str.len_chars().cast(pl.Int64)).to_numpy()
+        preference = rows["preference"].to_numpy() - 1
+        columns = np.column_stack(
+            [np.tanh(difference / np.std(difference, ddof=1)), np.ones(len(rows))]
+        )
+        regression = LogisticRegression(C=1e6, fit_intercept=False, tol=1e-8, max_iter=1000)
+        regression.fit(
+            np.vstack([columns, columns]),
+            np.repeat([1, 0], len(rows)),
+            np.concatenate([preference, 1 - preference]),
+        )
+        rates[str(model)] = float(expit(regression.coef_[0][1]))
+    return rates
+
+
+def _ours_with(**options: bool) -> Callable[[pl.DataFrame], dict[str, float]]:
+    """Win rates against the reference by `rank`, with style held fixed."""
+
+    def win_rates(table: pl.DataFrame) -> dict[str, float]:
+        ranking = rank(DATA / "alpaca.parquet", **ALPACA, **options)
+        strength = {row.model: row.style.estimate.value for row in ranking.rows if row.style}
+        reference = strength[table["reference_model"][0]]
+        return {model: float(expit(value - reference)) for model, value in strength.items()}
+
+    return win_rates
+
+
+LENGTH_CONTROLS: dict[str, Callable[[pl.DataFrame], dict[str, float]]] = {
+    "results alone": _results_alone,
+    "AlpacaEval, minimal": _minimal_model,
+    "rank": _ours_with(discover=False),
+    "rank, with forms that it found": _ours_with(),
+}
+
+
 def families(models: list[str]) -> dict[str, list[str]]:
     """Models that differ only in having been told to be concise or verbose."""
     groups: dict[str, list[str]] = {}
@@ -243,6 +349,38 @@ def peers(options: argparse.Namespace) -> None:
         print(f"| {name} | {seconds:.2f} | {difference:.1e} |", flush=True)
         rows.append({"program": name, "seconds": seconds, "difference": difference})
     store("ranking-peers", rows, described("scipy", "statsmodels", "arena-rank"))
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Seconds of `rank` on a file of battles with real texts."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "battles.parquet"
+        _arena_with_texts(options.battles, options.seed).write_parquet(path)
+        for discover in (False, True):
+            start, start_cpu = time.perf_counter(), time.process_time()
+            ranking = rank(path, pairs=("answer_a", "answer_b"), discover=discover, **ARENA)
+            seconds = time.perf_counter() - start
+            cpu = time.process_time() - start_cpu
+            print(f"discover={discover}: {seconds:.1f} s, {cpu:.1f} CPU seconds", flush=True)
+            rows.append({"discover": discover, "seconds": seconds, "cpu": cpu, **ranking.seconds})
+    store("ranking-speed", rows, described("scipy", "polars"))
+
+
+def _arena_with_texts(n: int, seed: int) -> pl.DataFrame:
+    """A simulated arena of 20,000 prompts with real answers, all of them different."""
+    answers = pl.read_parquet(DATA / "alpaca.parquet")["answer"].unique(maintain_order=True)
+    battles = simulated_arena(n, seed)
+    rng = np.random.default_rng(seed)
+    names = np.array(battles.models)
+    numbers = pl.Series(np.arange(n)).cast(pl.String)
+    columns: dict[str, object] = {"prompt": rng.integers(0, 20_000, n)}
+    for side, models in (("a", battles.first), ("b", battles.second)):
+        texts = answers.gather(rng.integers(0, len(answers), n)).str.head(700)
+        columns[f"model_{side}"] = names[models]
+        columns[f"answer_{side}"] = texts + " " + numbers
+    columns["winner"] = np.where(battles.outcome == 1, "a", "b")
+    return pl.DataFrame(columns)
 
 
 def _ours(battles: Battles) -> Floats:
@@ -292,12 +430,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("coverage", "alpaca", "peers"))
+    parser.add_argument("what", choices=PARTS)
     parser.add_argument("--arenas", type=int, default=400)
     parser.add_argument("--battles", type=int, default=140_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    {"coverage": coverage, "alpaca": alpaca, "peers": peers}[options.what](options)
+    PARTS[options.what](options)
+
+
+PARTS = {
+    "coverage": coverage,
+    "alpaca": alpaca,
+    "length-control": length_control,
+    "peers": peers,
+    "speed": speed,
+}
 
 
 if __name__ == "__main__":
