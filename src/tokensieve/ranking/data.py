@@ -32,6 +32,7 @@ class RankingData:
 
     Attributes:
         source: what the data are called.
+        addresses: the source as a command takes it; none of a frame.
         columns: name of an option → the columns that it named.
         n_battles, n_rows: battles used, and rows of the source.
         n_prompts: independent prompts; None if no column names them.
@@ -51,6 +52,7 @@ class RankingData:
     """
 
     source: str
+    addresses: tuple[str, ...]
     columns: Mapping[str, Sequence[str] | str | None]
     n_battles: int
     n_rows: int

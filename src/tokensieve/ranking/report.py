@@ -7,12 +7,13 @@ import shlex
 import polars as pl
 from scipy.special import expit
 
-from tokensieve.escape import for_display, option, printable
+from tokensieve.escape import HIDDEN, for_display, option, printable, public_address
 from tokensieve.name_lists import joined_names
 from tokensieve.ranking.bradley_terry import Estimate
 from tokensieve.ranking.data import People, RankingData
 from tokensieve.ranking.repeats import RepeatedAnswer
 from tokensieve.ranking.standings import FeatureEffect, ModelStanding, Strength
+from tokensieve.ranking.style import STYLE
 from tokensieve.report.blocks import (
     Block,
     Column,
@@ -33,7 +34,7 @@ PAGE: tuple[Medium, ...] = ("html", "markdown")
 MAX_LINES = 40  # of the slope chart; more names do not fit
 MAX_ROWS = 40  # of the table of ranks in the terminal
 MAX_NAMED = 3  # models in a sentence
-NO_MOVE = "With style held fixed, no model moves by more than chance explains."
+NO_MOVE = "With style held fixed, no model changes rank significantly."
 NAME = 40  # letters of a model's name
 HOW_TO_READ = (
     "A strength is a log-odds: a model with strength 1 wins 73% against the anchor, which has "
@@ -106,9 +107,9 @@ def _repeat_sentence(answer: RepeatedAnswer) -> str:
 def _moved_count(data: RankingData) -> str:
     ranked = [row for row in data.rows if row.style is not None and row.style.rank is not None]
     n_moved = len(data.moved)
-    verb = "moves" if n_moved == 1 else "move"
+    verb = "changes" if n_moved == 1 else "change"
     models = plural(len(ranked), "model")
-    return f"With style held fixed, {n_moved} of {models} {verb} by more than chance explains"
+    return f"With style held fixed, {n_moved} of {models} {verb} rank significantly"
 
 
 def _moves(rows: list[ModelStanding]) -> str:
@@ -134,25 +135,31 @@ def _name(model: str) -> str:
 
 
 def _style_sentence(data: RankingData) -> str:
-    """What style changes, and what length is worth."""
+    """What style changes, and what it is worth."""
     sentence = NO_MOVE
     if data.moved:
         sentence = f"{_moved_count(data)}: {_moves(data.moved[:MAX_NAMED])}."
-    length = data.effect("length")
-    if length is None:
+    rewarded = _rewarded_style(data)
+    if not rewarded:
         return sentence
-    return f"{sentence} {_worth(length)}"
+    first, *others = rewarded
+    answers = [f"an answer {first.unit} wins {_chance_and_interval(first)}"]
+    answers += [f"one {effect.unit} {_chance_and_interval(effect)}" for effect in others]
+    return f"{sentence} Between equally strong models, {', '.join(answers)}, all else equal."
 
 
-def _worth(effect: FeatureEffect) -> str:
-    """Such as "An answer twice as long wins 66.1% (95% CI 64.0 to 68.0) at equal strength …"."""
-    joint = effect.joint
-    low = percent(float(expit(joint.low)))
-    high = percent(float(expit(joint.high)))
-    return (
-        f"Between equally strong models, an answer {effect.unit} wins "
-        f"{percent(float(expit(joint.value)))} (95% CI {low} to {high}), all else equal."
-    )
+def _rewarded_style(data: RankingData) -> list[FeatureEffect]:
+    """The features of style that significantly win, as `STYLE` lists them."""
+    effects = [data.effect(feature.name) for feature in STYLE]
+    return [effect for effect in effects if effect is not None and effect.joint.low > 0]
+
+
+def _chance_and_interval(effect: FeatureEffect) -> str:
+    """Such as "66.1% (95% CI 64.0% to 68.0%)"."""
+    chance = percent(float(expit(effect.joint.value)))
+    low = percent(float(expit(effect.joint.low)))
+    high = percent(float(expit(effect.joint.high)))
+    return f"{chance} (95% CI {low} to {high})"
 
 
 def _extrapolation(data: RankingData) -> list[Text]:
@@ -185,18 +192,23 @@ def _facts(data: RankingData) -> Facts:
 
 
 def _next_command(data: RankingData) -> list[Command]:
-    """The weights under which length no longer wins, if it does."""
-    length = data.effect("length")
-    if length is None or not length.joint.excludes_zero:
+    """The weights under which style no longer wins, if it does."""
+    rewarded = [effect.feature for effect in _rewarded_style(data)]
+    if not rewarded:
         return []
-    words = ["tokensieve balance", shlex.quote(printable(data.source))]
-    for name in ("pairs", "winner", "scores"):
+    sources = [public_address(address, HIDDEN) for address in data.addresses] or ["SOURCE"]
+    words = ["tokensieve balance", *(shlex.quote(printable(source)) for source in sources)]
+    for name in ("pairs", "winner", "scores", "by"):
         value = data.columns.get(name)
         if value:
             columns = value if isinstance(value, str) else joined_names(value)
             words.append(option(f"--{name}", columns))
-    words.append("--length")
-    purpose = "Weights under which the longer answer no longer wins more often:"
+    if "length" in rewarded:
+        words.append("--length")
+    for feature in STYLE:
+        if feature.name in rewarded:
+            words += [option("--token", form) for form in feature.forms]
+    purpose = f"Weights under which style ({', '.join(rewarded)}) no longer wins more often:"
     return [Command(" ".join(words), purpose)]
 
 
@@ -293,8 +305,8 @@ def _features_section(data: RankingData) -> Section:
     n_found = sum(effect.is_found for effect in data.effects)
     if data.n_candidates:
         note = (
-            f"Of {data.n_candidates:,} words and forms tried on one half of the prompts, {n_found} "
-            "had an effect beside these on the other half, too."
+            f"Of {data.n_candidates:,} words and forms tried on one half of the prompts, "
+            f"{n_found or 'none'} had an effect beside these on the other half, too."
         )
     table = Table("", columns, rows, note, first=20)
     return Section("What is rewarded", (*_features_picture(data), table), anchor="features")

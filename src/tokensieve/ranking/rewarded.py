@@ -17,6 +17,7 @@ from scipy.special import expit
 from tokensieve.arrays import Floats, Ints
 from tokensieve.ranking.battles import Battles
 from tokensieve.ranking.bradley_terry import Components, Fit, fit, model_columns
+from tokensieve.ranking.style import STYLE
 from tokensieve.text.formatting import Formatting, is_formatting
 from tokensieve.text.vocabulary import count_texts
 
@@ -33,7 +34,7 @@ MAX_BATTLES = (
 MIN_SPREAD = 1e-6
 MIN_TEXTS = 20  # that contain a candidate
 # forms that the style features measure already
-STYLE_FORMS = ("⟨length", "⟨**bold**⟩", "⟨bullet list⟩", "⟨numbered list⟩", "⟨heading⟩")
+STYLE_FORMS = ("⟨length", *(form for feature in STYLE for form in feature.forms))
 
 
 @dataclass(frozen=True, eq=False)

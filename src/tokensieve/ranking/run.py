@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -62,14 +63,33 @@ def rank(
     progress("reading", 0.0)
     battles = read_battles(source, settings)
     seconds = {"reading": time.perf_counter() - start}
-    ranking = rank_battles(battles, settings, progress)
+    ranking = rank_battles(battles, settings, progress, addresses=_addresses(source))
     ranking.seconds.update(seconds)
     ranking.seconds["ranking"] = time.perf_counter() - start - seconds["reading"]
     return ranking
 
 
-def rank_battles(battles: Battles, settings: RankSettings, progress: Progress = silent) -> Ranking:
+def _addresses(source: Source) -> tuple[str, ...]:
+    """The source as a command takes it; none of a frame."""
+    given = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(part, str | Path) for part in given):
+        return ()
+    return tuple(str(part) for part in given)
+
+
+def rank_battles(
+    battles: Battles,
+    settings: RankSettings,
+    progress: Progress = silent,
+    addresses: tuple[str, ...] = (),
+) -> Ranking:
     """The ranking of battles that were read.
+
+    Args:
+        battles: all.
+        settings: which columns were read, and what is asked.
+        progress: receives what is being done.
+        addresses: the source as a command takes it, for the commands of the report.
 
     Raises:
         InputError: there are fewer than two models.
@@ -95,11 +115,13 @@ def rank_battles(battles: Battles, settings: RankSettings, progress: Progress = 
         controlled = fit(battles, held_fixed.differences, components)
     return Ranking(
         source=battles.source,
+        addresses=addresses,
         columns={
             "pairs": settings.pairs,
             "models": settings.models,
             "winner": settings.winner,
             "scores": settings.scores,
+            "by": settings.by,
         },
         n_battles=battles.n,
         n_rows=battles.n_rows,

@@ -32,12 +32,14 @@ class StyleFeature:
         unit: what one unit of difference is, in words.
         quantity: of a text, from a column named `text`.
         scale: the difference (q_a − q_b)/(q_a + q_b) of one unit.
+        forms: the formatting (`tokensieve.text.formatting`) that it measures.
     """
 
     name: str
     unit: str
     quantity: pl.Expr
     scale: float = 1.0
+    forms: tuple[str, ...] = ()
 
 
 _TEXT = pl.col("text").str
@@ -47,16 +49,19 @@ STYLE = (
         "lists",
         "with a list instead of without",
         _TEXT.count_matches(r"(?m)^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+\S"),
+        forms=("⟨bullet list⟩", "⟨numbered list⟩"),
     ),
     StyleFeature(
         "bold",
         "with bold instead of without",
         _TEXT.count_matches(r"\*\*[^*\n]+\*\*|__[^_\n]+__|<b>|<strong>"),
+        forms=("⟨**bold**⟩",),
     ),
     StyleFeature(
         "headings",
         "with a heading instead of without",
         _TEXT.count_matches(r"(?m)^ {0,3}#{1,6}[ \t]+\S"),
+        forms=("⟨heading⟩",),
     ),
 )
 

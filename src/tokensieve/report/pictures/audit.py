@@ -357,7 +357,7 @@ def slopes(picture: Picture) -> Specification:
     changes = picture.data["changes"]
     rows = _line_ends(changes, before, after)
     side = {"field": "side", "type": "nominal", "sort": [before, after]}
-    legend = {"title": None, "orient": "bottom", "columns": 3}
+    legend = LEGEND | {"columnPadding": 26, "columns": 2}
     y: Specification = {"title": picture.data["axis"]}
     if picture.data.get("reversed"):
         y["scale"] = {"reverse": True, "zero": False, "nice": False, "padding": 12}
