@@ -195,8 +195,7 @@ def _cut(path: str, min_pieces: int) -> list[Piece]:
         return _equal_ranges(path, "bytes", size, max(n, min(min_pieces, n_possible)))
     if size > MAX_PIECES_UNCUT * BYTES_PER_PIECE:
         raise InputError(
-            f"{path}: this format cannot be split among workers; "
-            f'convert it: python -c "{_conversion(path, kind)}"'
+            f"{path}: this format cannot be split among workers; {_how_to_convert(path, kind)}"
         )
     return [Piece(path)]
 
@@ -222,6 +221,14 @@ def _local_size(path: str) -> int:
 def _is_utf16(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(2) in UTF16_MARKS
+
+
+def _how_to_convert(path: str, kind: str) -> str:
+    """A command that converts a file to one that can be cut, if Python's libraries can read it."""
+    is_packed = Path(path).suffix.lower() in PACKINGS
+    if kind and not KINDS[kind].polars_method and not is_packed:
+        return "convert it to Parquet"
+    return f'convert it: python -c "{_conversion(path, kind)}"'
 
 
 def _conversion(path: str, kind: str) -> str:

@@ -28,14 +28,15 @@ class FileKind(NamedTuple):
 
     Attributes:
         read: path, name and settings → its table.
-        polars_method: the function of Polars that reads it.
+        polars_method: the function of Polars that reads it, for the command that converts a file
+            which workers of a cluster cannot divide; empty if there is none.
         begins: by which standard input is recognised.
         is_text: whether its lines are text.
         is_remote: whether it is read from an address.
     """
 
     read: Callable[..., SourceTable]
-    polars_method: str
+    polars_method: str = ""
     begins: bytes = b""
     is_text: bool = False
     is_remote: bool = True
