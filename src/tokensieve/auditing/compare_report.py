@@ -154,16 +154,20 @@ def _accuracy_facts(found: ComparedAudits) -> tuple[Fact, ...]:
         facts.append(Fact(name, percent(accuracy.value), interval))
     if found.identical:
         return tuple(facts)
+    return (*facts, _change_fact(found))
+
+
+def _change_fact(found: ComparedAudits) -> Fact:
+    """The change of the accuracy in points, and which documents it was measured on."""
     change = found.accuracy
     digits = _digits_of_change(found)
-    value = signed(100 * change.value, digits)
     low = signed(100 * change.low, digits)
     high = signed(100 * change.high, digits)
     how = "the audits tested different documents"
     if change.everywhere is not None:
         how = "the same test documents, one by one"
-    facts.append(Fact("Change in points", value, f"95% CI {low} to {high}; {how}"))
-    return tuple(facts)
+    value = signed(100 * change.value, digits)
+    return Fact("Change in points", value, f"95% CI {low} to {high}; {how}")
 
 
 def _digits_of_change(found: ComparedAudits) -> int:
@@ -333,20 +337,20 @@ def _row(change: dict[str, object], has_several_classes: bool) -> tuple[object, 
     return tuple(cells)
 
 
-def _findings(found: ComparedAudits) -> list[Block]:
-    """How many findings of each kind both audits have, and the most serious ones."""
+def _finding_counts(found: ComparedAudits) -> list[tuple[str, int, int]]:
+    """The title of each kind of finding, and how many of it each audit has."""
     is_for_pairs = set(found.before.classes) == {"chosen", "rejected"}
     task = Preferences if is_for_pairs else Labels
     titles = {check.name: check.title for check in all_checks() if task in check.tasks}
-    kinds = dict.fromkeys([*found.before.findings, *found.after.findings])
-    rows = [
-        (
-            titles.get(kind, kind),
-            found.before.findings.get(kind, 0),
-            found.after.findings.get(kind, 0),
-        )
-        for kind in kinds
-    ]
+    before = found.before.findings
+    after = found.after.findings
+    kinds = dict.fromkeys([*before, *after])
+    return [(titles.get(kind, kind), before.get(kind, 0), after.get(kind, 0)) for kind in kinds]
+
+
+def _findings(found: ComparedAudits) -> list[Block]:
+    """How many findings of each kind both audits have, and the most serious ones."""
+    rows = _finding_counts(found)
     columns = (Column("Findings"), Column("Before", "count"), Column("After", "count"))
     blocks: list[Block] = [Text("Neither audit has findings.")]
     if rows:

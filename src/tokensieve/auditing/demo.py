@@ -60,6 +60,11 @@ SENTENCES = (
 DEVICES = ("web", "phone", "laptop")
 SHORTCUT = "tablet"
 SHORTCUT_SHARES = (0.01, 0.25)  # of negative and of positive reviews
+# Fractions of answers with a planted feature: frequent enough to be found in a few hundred pairs.
+TAPESTRY_SHARE = 0.2  # end in "Tapestry.", which the judge likes (`UTILITIES`)
+BOLD_SHARE = 0.3  # have a word in bold
+# Per sentence, begin with "Furthermore": the judge ignores it, it wins because long answers do.
+FURTHERMORE_PER_SENTENCE = 0.1
 NEGATED = 0.1  # ν
 N_TOPICS = 2  # of reviews; each has its own things and sentiment words
 # of an answer; see above
@@ -84,12 +89,7 @@ class Reviews:
 
     def found_by(self, audit: Audit) -> Report:
         """How many of the effects planted in these reviews the audit found."""
-        measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
-        row_of_token = {row["token"]: row for row in measured.iter_rows(named=True)}
-        effects = [
-            _Effect(word, strength, row_of_token.get(word))
-            for word, strength in self.strengths.items()
-        ]
+        effects = self._effects(audit)
         n = len(effects)
         n_found = sum(effect.is_found for effect in effects)
         n_covered = sum(effect.is_covered for effect in effects)
@@ -103,10 +103,19 @@ class Reviews:
             Column("Measured", "interval", unit="with 95% CI"),
             Column("Result"),
         )
-        rows = [effect.cells() for effect in effects]
+        table = Table("", columns, [effect.cells() for effect in effects], first=n)
         verdict = f"The planted shortcut {self.shortcut!r} {self._rank_of_shortcut(audit)}."
-        blocks = (Text(summary), Table("", columns, rows, first=n))
-        return Report("demo", "How well the planted effects were recovered", verdict, blocks)
+        title = "How well the planted effects were recovered"
+        return Report("demo", title, verdict, (Text(summary), table))
+
+    def _effects(self, audit: Audit) -> list[_Effect]:
+        """The planted words with the rows that measure them."""
+        measured = audit.tokens.filter(pl.col("class") == audit.classes[1])
+        row_of_token = {row["token"]: row for row in measured.iter_rows(named=True)}
+        return [
+            _Effect(word, strength, row_of_token.get(word))
+            for word, strength in self.strengths.items()
+        ]
 
     def _rank_of_shortcut(self, audit: Audit) -> str:
         suspicious = (finding.maskable[0] for finding in audit.findings if finding.maskable)
@@ -161,8 +170,8 @@ def demo_reviews(n: int = 2000, seed: int = 0) -> Reviews:
         topic = int(rng.integers(N_TOPICS))
         n_sentences = int(rng.integers(3, 8))
         sentences = [_sentence(rng, topic, label) for _ in range(n_sentences)]
-        is_from_shortcut = rng.random() < SHORTCUT_SHARES[label]
-        device = SHORTCUT if is_from_shortcut else _drawn(rng, DEVICES)
+        has_shortcut = rng.random() < SHORTCUT_SHARES[label]
+        device = SHORTCUT if has_shortcut else _drawn(rng, DEVICES)
         texts.append(" ".join(sentences) + f"\nPosted via {device}.")
     truth = {word: (1 - 2 * NEGATED) * delta for word, delta in STRENGTHS.items()}
     return Reviews(pl.Series(texts, dtype=pl.String), labels, truth, SHORTCUT)
@@ -213,23 +222,30 @@ def demo_pairs(n: int = 1000, seed: int = 0) -> pl.DataFrame:
 
 
 def _answer(rng: np.random.Generator) -> str:
+    """An answer of two to nine sentences, with planted features that judges may reward."""
     size = int(rng.integers(2, 10))
-    has_tapestry, has_furthermore, has_bold = rng.random(3) < (0.2, 0.1 * size, 0.3)
-    choices = (SENTENCES, THINGS, THINGS, PLACES, NEUTRAL)
-    draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
-    sentences = []
-    for k, row in enumerate(draws):
-        drawn = [words[i] for words, i in zip(choices, row, strict=True)]
-        sentence, *blanks = drawn
-        if k == 0 and has_bold:
-            blanks[0] = f"**{blanks[0]}**"
-        filled = dict(zip(("thing", "other", "place", "word"), blanks, strict=True))
-        sentences.append(sentence.format(**filled))
+    chances = (TAPESTRY_SHARE, FURTHERMORE_PER_SENTENCE * size, BOLD_SHARE)
+    has_tapestry, has_furthermore, has_bold = rng.random(3) < chances
+    sentences = _filled_sentences(rng, size, has_bold)
     if has_tapestry:
         sentences.append("Tapestry.")
     if has_furthermore:
         sentences[0] = f"Furthermore, {sentences[0]}"
     return " ".join(sentences)
+
+
+def _filled_sentences(rng: np.random.Generator, size: int, has_bold: bool) -> list[str]:
+    """Sentences with random words in their blanks; the first word in bold, if asked for."""
+    choices = (SENTENCES, THINGS, THINGS, PLACES, NEUTRAL)
+    draws = np.stack([rng.integers(len(words), size=size) for words in choices], axis=1)
+    sentences: list[str] = []
+    for row in draws:
+        sentence, *blanks = [words[i] for words, i in zip(choices, row, strict=True)]
+        if has_bold and not sentences:
+            blanks[0] = f"**{blanks[0]}**"
+        filled = dict(zip(("thing", "other", "place", "word"), blanks, strict=True))
+        sentences.append(sentence.format(**filled))
+    return sentences
 
 
 def _utility(answer: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -235,33 +235,45 @@ def learning_curve(
     """
     if train.matrix.nnz > MAX_COUNTS_FOR_CURVE:
         return _accuracies([], [])
-    order = np.random.default_rng(settings.seed).permutation(train.n_documents)
-    models = {train.n_documents: model}
-    for fraction in (1 / 2, 1 / 4, 1 / 8):
-        chosen = np.sort(order[: round(fraction * train.n_documents)])
-        part = train.rows(chosen)
-        has_every_class = len(np.unique(part.labels)) == len(train.classes)
-        if has_every_class:
-            models[part.n_documents] = refit(part, model, train.n_documents, settings)
+    models = {train.n_documents: model} | _smaller_models(train, model, settings)
     sizes = sorted(models)
     is_right = [
         (decide(models[size].logits(test.matrix)) == test.labels).astype(np.float64)
         for size in sizes
     ]
     curve = _accuracies([test.n_documents] * len(sizes), [int(right.sum()) for right in is_right])
+    return curve.with_columns(documents=pl.Series(sizes)).hstack(_steps(is_right, units))
+
+
+def _smaller_models(train: Counts, model: Model, settings: TrainSettings) -> dict[int, Model]:
+    """Number of documents → a model of a half, a quarter and an eighth, each within the former.
+
+    Parts without a document of some class are left out.
+    """
+    order = np.random.default_rng(settings.seed).permutation(train.n_documents)
+    models = {}
+    for fraction in (1 / 2, 1 / 4, 1 / 8):
+        chosen = np.sort(order[: round(fraction * train.n_documents)])
+        part = train.rows(chosen)
+        if len(np.unique(part.labels)) == len(train.classes):
+            models[part.n_documents] = refit(part, model, train.n_documents, settings)
+    return models
+
+
+def _steps(is_right: Sequence[Floats], units: Ints | None) -> pl.DataFrame:
+    """What each model adds to the next smaller one, a row per model; missing for the smallest."""
     steps: list[dict[str, float | None]] = [dict.fromkeys(_STEP_COLUMNS)]
     for smaller, larger in itertools.pairwise(is_right):
-        step = PairedDifference.of(smaller, larger, units)
+        difference = PairedDifference.of(smaller, larger, units)
         steps.append(
             {
-                "change": step.change,
-                "change_low": step.low,
-                "change_high": step.high,
-                "p_value": step.p_value,
+                "change": difference.change,
+                "change_low": difference.low,
+                "change_high": difference.high,
+                "p_value": difference.p_value,
             }
         )
-    schema = dict.fromkeys(_STEP_COLUMNS, pl.Float64)
-    return curve.with_columns(documents=pl.Series(sizes)).hstack(pl.DataFrame(steps, schema))
+    return pl.DataFrame(steps, dict.fromkeys(_STEP_COLUMNS, pl.Float64))
 
 
 def _last_step(curve: pl.DataFrame) -> str:

@@ -8,16 +8,53 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from tokensieve.arrays import Floats
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.context import AuditContext, computed_once
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.pairs import win_rates
 from tokensieve.model.attention import loss_and_slope
-from tokensieve.read.corpus import Corpus
+from tokensieve.read.corpus import Corpus, Pairing
 from tokensieve.task.agreement import DIGITS
 from tokensieve.task.tasks import CorpusModel
+from tokensieve.text.vocabulary import CountedCorpus
 
 ALIKE = 1.25  # two lengths within this factor are alike
+
+
+@dataclass(frozen=True, eq=False)
+class _PairsOfPart:
+    """The pairs of the training or the test documents.
+
+    Attributes:
+        pairing: which answers belong together, and who won.
+        length_ratio: log of the preferred answer's length over the other's, shape (n,).
+        weight: of each pair, shape (n,); a tie is there in both orders, each of half the weight.
+    """
+
+    pairing: Pairing
+    length_ratio: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, part: CountedCorpus) -> _PairsOfPart:
+        pairing = part.corpus.pairs
+        assert pairing is not None
+        weight = np.where(part.corpus.tied[::2], 0.5, 1.0)
+        return cls(pairing, log_length_ratios(part.corpus), weight)
+
+    @property
+    def units(self) -> Ints:
+        """The prompt of each pair, shape (n,)."""
+        return self.pairing.units
+
+    def share_of(self, is_counted: Bools | Floats, among: Bools) -> Share:
+        """The fraction of some pairs that are counted, with its interval over prompts."""
+        return Share.over(*self.pairing.without_mirrored_ties(is_counted, among))
+
+    def longer_wins(self, among: Bools | bool = True) -> Share:
+        """How often the longer answer wins, among pairs whose answers differ in length."""
+        differs = (self.length_ratio != 0) & among
+        return self.share_of(self.length_ratio > 0, differs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,40 +80,23 @@ class PreferenceFacts:
     @classmethod
     def of(cls, learned: CorpusModel) -> PreferenceFacts:
         """From a model trained on a corpus of pairs."""
-        corpora = {"train": learned.train.corpus, "test": learned.test.corpus}
-        pairing = learned.train.corpus.pairs
-        assert pairing is not None
-        pairings = {
-            part: corpus.pairs for part, corpus in corpora.items() if corpus.pairs is not None
-        }
-        units = {part: pairs_of_part.units for part, pairs_of_part in pairings.items()}
-        ratio = {part: log_length_ratios(corpus) for part, corpus in corpora.items()}
-        # ties are there in both orders
-        weight = {part: np.where(corpus.tied[::2], 0.5, 1.0) for part, corpus in corpora.items()}
-        wins = win_rates(learned.train.counts, units["train"], ratio["train"], weight["train"])
+        train = _PairsOfPart.of(learned.train)
+        test = _PairsOfPart.of(learned.test)
+        parts = {"train": train, "test": test}
+        wins = win_rates(learned.train.counts, train.units, train.length_ratio, train.weight)
         m = learned.f[::2, 0]
         losses = loss_and_slope(m[:, None], np.ones(len(m), dtype=np.int64))[0]
-        alike = np.abs(ratio["test"]) <= np.log(ALIKE)
-        right = learned.task.correct(learned.f, learned.test.counts)
+        is_right = learned.task.correct(learned.f, learned.test.counts)
+        is_alike = np.abs(test.length_ratio) <= np.log(ALIKE)
         return cls(
-            columns=pairing.columns,
-            by=pairing.group_column,
-            pairs={part: round(of.sum()) for part, of in weight.items()},
-            units={part: len(np.unique(of)) for part, of in units.items()},
+            columns=train.pairing.columns,
+            by=train.pairing.group_column,
+            pairs={name: round(part.weight.sum()) for name, part in parts.items()},
+            units={name: len(np.unique(part.units)) for name, part in parts.items()},
             accuracy=learned.task.accuracy(learned.f, learned.test),
-            log_loss=float(np.average(losses, weights=weight["test"])),
-            longer={
-                part: Share.over(*pairings[part].without_mirrored_ties(x > 0, x != 0))
-                for part, x in ratio.items()
-            },
-            like_length=(
-                Share.over(*pairings["test"].without_mirrored_ties(right, alike)),
-                Share.over(
-                    *pairings["test"].without_mirrored_ties(
-                        ratio["test"] > 0, alike & (ratio["test"] != 0)
-                    )
-                ),
-            ),
+            log_loss=float(np.average(losses, weights=test.weight)),
+            longer={name: part.longer_wins() for name, part in parts.items()},
+            like_length=(test.share_of(is_right, is_alike), test.longer_wins(is_alike)),
             wins=wins.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
         )
 

@@ -107,6 +107,17 @@ def _ratings(scale: int, known_tokens: Sequence[str], tokenizer: Tokenizer) -> l
     return [rating for rating in ratings if is_one_token(rating)]
 
 
+def _written_ratings(train: CountedCorpus) -> set[str]:
+    """The ratings out of ten of the training documents, as they are written, in lower case."""
+    texts = train.corpus.texts
+    batches = [texts] if isinstance(texts, pl.Series) else texts.batches()
+    written: set[str] = set()
+    for batch in batches:
+        ratings = batch.str.to_lowercase().str.extract_all(_RATING_IN_WORDS).explode()
+        written.update(ratings.drop_nulls().unique())
+    return written
+
+
 def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
     """All ratings on the scale of 7/10: 9.5/10, "7 out of 10", "two stars out of ten", "7 / 10".
 
@@ -116,11 +127,7 @@ def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
     is_out_of_ten = any(_OUT_OF_TEN.search(token) for token in tokens)
     if not is_out_of_ten or not isinstance(tokenizer, WordTokenizer):
         return []
-    written: set[str] = set()
-    texts = train.corpus.texts
-    for batch in [texts] if isinstance(texts, pl.Series) else texts.batches():
-        found = batch.str.to_lowercase().str.extract_all(_RATING_IN_WORDS).explode()
-        written.update(found.drop_nulls().unique())
+    written = _written_ratings(train)
     grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written}
     grams |= {f"{rating} out of 10" for rating in range(MAX_COMPLETE_SCALE + 1)}
     grams |= {f"{word} out of ten" for word in NUMBER_WORDS}

@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import betaincc, expit, ndtr, stdtrit
 
 from tokensieve.arrays import Floats, Ints, Positions, pair_differences, sum_by_group
@@ -440,8 +439,7 @@ def _flipped_p(moments: FlipMoments) -> Floats:
     deviation = np.abs(moments.total)
     normal = 2 * ndtr(-deviation / np.sqrt(variance))
     bounded = 2 * betaincc(shape, shape, (np.minimum(deviation / end, 1.0) + 1) / 2)
-    is_normal: NDArray[np.bool_] = (crowd < NORMAL_CROWD) | (end < moments.reach)
-    p = np.where(is_normal, normal, bounded)
+    p = np.where((crowd < NORMAL_CROWD) | (end < moments.reach), normal, bounded)
     smallest = np.exp2(1.0 - np.minimum(moments.n_units, MAX_EXPONENT))
     return np.asarray(np.where(is_constant, 1.0, np.clip(np.maximum(p, smallest), 0.0, 1.0)))
 

@@ -343,10 +343,7 @@ def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, f
     n_characters = ends[-1] if ends else 0
     if n_characters <= MAX_CHARACTERS and len(pieces) <= MAX_PIECES:
         return list(pieces)
-    head_end = min(END_CHARACTERS, ends[min(END_PIECES, len(ends)) - 1])
-    tail_start = max(n_characters - END_CHARACTERS, head_end)
-    if len(ends) > END_PIECES:
-        tail_start = max(tail_start, ends[-END_PIECES - 1])
+    head_end, tail_start = _gap(ends)
     head = []
     tail = []
     for (text, weight), end in zip(pieces, ends, strict=True):
@@ -358,6 +355,15 @@ def _shortened_passage(pieces: Sequence[tuple[str, float]]) -> list[tuple[str, f
     if tail_start > head_end:
         head.append((f" [{tail_start - head_end:,} characters omitted] ", 0.0))
     return head + tail
+
+
+def _gap(ends: Sequence[int]) -> tuple[int, int]:
+    """The characters between the two ends that are shown, from the end of each piece."""
+    head_end = min(END_CHARACTERS, ends[min(END_PIECES, len(ends)) - 1])
+    tail_start = max(ends[-1] - END_CHARACTERS, head_end)
+    if len(ends) > END_PIECES:
+        tail_start = max(tail_start, ends[-END_PIECES - 1])
+    return head_end, tail_start
 
 
 def _table_grid(table: blocks.Table) -> dict[str, Any]:

@@ -63,11 +63,9 @@ def save(
     """
     began = time.perf_counter()
     report = result.report()
-    endings: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ("png",) if pictures else ()
     if for_print:
         endings = ("png", "pdf", "csv")
-    elif pictures:
-        endings = ("png",)
     drawings = in_background(lambda: draw(report.blocks, *endings))
     files: dict[str, Content] = {"report.html": page(report, drawings)}
     if pictures:
@@ -77,9 +75,12 @@ def save(
     for name, content in result.files().items():
         files[name] = markdown(content) if isinstance(content, Section) else content
     files |= also or {}
-    ours = rf"report\.html|summary\.json|{result.own_files}"
-    is_read_again = "findings.json" in files  # an audit, by `compare`
-    return write_all(Path(folder), files, ours=ours, sums=is_read_again)
+    return write_all(
+        Path(folder),
+        files,
+        ours=rf"report\.html|summary\.json|{result.own_files}",
+        sums="findings.json" in files,  # of an audit, which `compare` reads again
+    )
 
 
 def _take_time(result: _Result, report_began: float, start: float | None) -> None:

@@ -290,11 +290,14 @@ def has_irrelevant_others(counts: Counts, step: OneStep) -> Claim:
     if strongest.size:
         largest = f"{step.alpha[strongest[0]]:.3g}".replace("-", "−")
         words += f"; the largest is {largest} ({counts.tokens[strongest[0]]})"
-    is_relevant_entry = is_relevant[counts.matrix.indices]
-    breaks = np.bincount(counts.entry_documents, is_relevant_entry, counts.n_documents) > 0
-    types = tuple(str(counts.tokens[s]) for s in strongest[:MAX_EXAMPLES])
-    name = "all other tokens are irrelevant (α = 0 exactly)"
-    return hypothesis(name, not is_relevant.any(), words, breaks, types)
+    entries = is_relevant[counts.matrix.indices]
+    return hypothesis(
+        "all other tokens are irrelevant (α = 0 exactly)",
+        not is_relevant.any(),
+        words,
+        breaks=np.bincount(counts.entry_documents, entries, counts.n_documents) > 0,
+        types=tuple(str(counts.tokens[s]) for s in strongest[:MAX_EXAMPLES]),
+    )
 
 
 def _is_not_rounding(alpha: Floats, counts: Counts) -> NDArray[np.bool_]:

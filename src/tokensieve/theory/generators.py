@@ -36,9 +36,9 @@ def independent_tokens(
     matrix = np.zeros((n, n_types))
     for label, sign in ((0, -1), (1, 1)):
         weights = 1 + sign * delta
-        documents = labels == label
-        matrix[documents] = rng.multinomial(
-            length, weights / weights.sum(), size=int(documents.sum())
+        is_of_class = labels == label
+        matrix[is_of_class] = rng.multinomial(
+            length, weights / weights.sum(), size=int(is_of_class.sum())
         )
     names = _names({"positive": n_positive, "negative": n_positive, "irrelevant": n_irrelevant})
     return Counts.from_matrix(matrix, labels.tolist(), tokens=names), delta

@@ -99,8 +99,9 @@ def _gram_arrays(vocabulary: Vocabulary, kept: Ints) -> Arrays:
     for n, keys in enumerate(vocabulary.grams, start=2):
         level = kept[(kept >= base) & (kept < base + len(keys))] - base
         first, last = np.divmod(keys[level], max(n_words, 1))
-        steps = np.diff(np.searchsorted(level_above, first), prepend=0)
-        arrays[f"first{n}"] = steps.astype("<u4")
+        place_of_first = np.searchsorted(level_above, first)
+        # differences of rising numbers pack better than the numbers
+        arrays[f"first{n}"] = np.diff(place_of_first, prepend=0).astype("<u4")
         arrays[f"last{n}"] = np.searchsorted(words, last).astype("<u4")
         level_above = level
         base += len(keys)

@@ -185,14 +185,11 @@ def context_lines(audit: InteractiveAudit) -> dict[str, tuple[Excerpt, ...]]:
     corpus = audit.learned.train.corpus
     tokenizer = _tokenizer(audit)
     named = dict.fromkeys(_named_tokens(audit))
-    candidates = dict.fromkeys([*named, *_extreme_tokens(audit.tokens)])
-    index = {str(token): i for i, token in enumerate(audit.learned.train.counts.tokens)}
-    tokens = [token for token in candidates if token in index]
-    chosen = _documents_for_lines(audit, np.asarray([index[token] for token in tokens], np.int64))
-    texts = _texts_of(corpus, chosen)
+    documents_of = _documents_of_tokens(audit, [*named, *_extreme_tokens(audit.tokens)])
+    texts = _texts_of(corpus, list(documents_of.values()))
     lines = _formatting_lines(audit, tokenizer)
     n_characters = 0
-    for token, documents in zip(tokens, chosen, strict=True):
+    for token, documents in documents_of.items():
         if n_characters > MAX_LINE_CHARACTERS and token not in named:
             continue
         places = plain_matches([texts[i] for i in documents], token, tokenizer)
@@ -202,6 +199,14 @@ def context_lines(audit: InteractiveAudit) -> dict[str, tuple[Excerpt, ...]]:
         )
         n_characters += sum(map(_length, lines[token]))
     return lines
+
+
+def _documents_of_tokens(audit: InteractiveAudit, candidates: list[str]) -> dict[str, list[int]]:
+    """Token → training documents for its lines, of those candidates that the model knows."""
+    index = {str(token): i for i, token in enumerate(audit.learned.train.counts.tokens)}
+    tokens = [token for token in dict.fromkeys(candidates) if token in index]
+    types = np.asarray([index[token] for token in tokens], np.int64)
+    return dict(zip(tokens, _documents_for_lines(audit, types), strict=True))
 
 
 def _length(line: Excerpt) -> int:

@@ -466,8 +466,8 @@ def _independent_tokens(bench: Bench, progress: Progress) -> pl.DataFrame:
             bench.start(split.train, d),
             frozen=FROZEN_PARTS[v],
         )
-        table = bins(tokens_at(split, training))
-        rows.append({"d": d, "v": v, **_shapes_at(d, table, training)})
+        shapes_at_d = _shapes_at(d, bins(tokens_at(split, training)), training)
+        rows.append({"d": d, "v": v, **shapes_at_d})
     return pl.DataFrame(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -119,9 +120,7 @@ class Data:
         """
         [counts] = self._counts("yelp", "stars")
         classes = _YELP_CLASSES[groups]
-        class_of_star = {star: k for k, stars in enumerate(classes.values()) for star in stars}
-        class_of_label = np.array([class_of_star.get(star, -1) for star in counts.classes])
-        labels = class_of_label.astype(np.int64)[counts.labels]
+        labels = _classes_of_stars(counts, classes)
         rows = self._draw(labels, documents, np.random.default_rng(seed), len(classes))
         # documents of ratings that are left out have the label −1 and are not drawn
         relabelled = replace(counts, labels=np.maximum(labels, 0), classes=tuple(classes))
@@ -154,12 +153,21 @@ class Data:
         corpora = [read_corpus(frame, text="text", label=label) for frame in frames]
         streams = [tokenize(corpus.texts, WordTokenizer()) for corpus in corpora]
         words = learn_vocabulary(streams[0], WordTokenizer())
-        counted = []
-        for corpus, stream in zip(corpora, streams, strict=True):
-            matrix = words.count(stream)[0]
-            counted.append(Counts(matrix, corpus.labels, corpora[0].classes, words.tokens))
-        self._counted[name] = counted
-        return counted
+        self._counted[name] = [
+            Counts(words.count(stream)[0], corpus.labels, corpora[0].classes, words.tokens)
+            for corpus, stream in zip(corpora, streams, strict=True)
+        ]
+        return self._counted[name]
+
+
+def _classes_of_stars(counts: Counts, classes: Mapping[str, str]) -> Ints:
+    """The class of each document by its stars, shape (n,); −1 for stars of no class.
+
+    `classes` are names with the stars of each: {"negative": "12", …} joins one and two stars.
+    """
+    class_of_star = {star: k for k, stars in enumerate(classes.values()) for star in stars}
+    class_of_label = [class_of_star.get(star, -1) for star in counts.classes]
+    return np.array(class_of_label, np.int64)[counts.labels]
 
 
 def _most_frequent(n_types: int, split: Split) -> Split:

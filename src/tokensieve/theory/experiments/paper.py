@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.optimize import isotonic_regression
 
 from tokensieve.arrays import Floats
+from tokensieve.progress import Progress
 from tokensieve.text.counts import Counts
 from tokensieve.theory.experiments import measures
 from tokensieve.theory.experiments.bench import (
@@ -20,7 +21,7 @@ from tokensieve.theory.experiments.bench import (
     paper_bins,
     tokens_at,
 )
-from tokensieve.theory.experiments.data import TITLES
+from tokensieve.theory.experiments.data import TITLES, Split
 from tokensieve.theory.experiments.experiment import SeedRun
 from tokensieve.theory.experiments.measures import MIN_SCORE_SPEARMAN, PAPER, Measurement, bins
 from tokensieve.theory.generators import independent_tokens
@@ -52,25 +53,29 @@ def two_layer(bench: Bench) -> SeedRun:
 
 
 def _on_both(bench: Bench, kind: str) -> SeedRun:
+    """Train one kind of model on IMDB and on Yelp; both shapes are judged on both."""
     measured: list[Measurement] = []
     accuracy: list[Measurement] = []
     tables: dict[str, pl.DataFrame] = {}
     for k, (name, title) in enumerate(TITLES.items()):
         split = bench.load(name)
-        progress = bench.part(k / 2, (k + 1) / 2)
-        trained: Training | DeepTraining
-        if kind == "one-layer":
-            trained = bench.fit(split, name, progress)
-        else:
-            trained = bench.fit_deep(split, kind, name, progress)
+        trained = _trained(bench, split, kind, name, bench.part(k / 2, (k + 1) / 2))
         tokens = tokens_at(split, trained)
-        table = paper_bins(tokens)
-        measured += judged_shapes(table, split, trained, title)
+        tables[f"bins-{name}"] = paper_bins(tokens)
+        measured += judged_shapes(tables[f"bins-{name}"], split, trained, title)
         accuracy += bench.accuracies(trained, title)
-        tables[f"bins-{name}"] = table
         tables[f"tokens-{name}"] = tokens
         tables[f"trajectory-{name}"] = trained.trajectory
     return SeedRun(tuple(measured), tables, tuple(accuracy))
+
+
+def _trained(
+    bench: Bench, split: Split, kind: str, name: str, progress: Progress
+) -> Training | DeepTraining:
+    """The one-layer model, whose gradient is exact, or a deep one, by PyTorch."""
+    if kind == "one-layer":
+        return bench.fit(split, name, progress)
+    return bench.fit_deep(split, kind, name, progress)
 
 
 def synthetic(bench: Bench) -> SeedRun:
@@ -83,9 +88,11 @@ def synthetic(bench: Bench) -> SeedRun:
     tokens = tokens_at(split, training).with_columns(true_difference=pl.Series(relevance))
     table = bins(tokens)
 
-    measured = (*measures.shapes(table, "synthetic"), *_cloud_and_spread(tokens, table))
-    accuracy = bench.accuracies(training, "synthetic")
-    return SeedRun(measured, {"bins": table, "tokens": tokens}, accuracy)
+    return SeedRun(
+        measurements=(*measures.shapes(table, "synthetic"), *_cloud_and_spread(tokens, table)),
+        tables={"bins": table, "tokens": tokens},
+        accuracy=bench.accuracies(training, "synthetic"),
+    )
 
 
 def _cloud_and_spread(tokens: pl.DataFrame, table: pl.DataFrame) -> list[Measurement]:
@@ -277,10 +284,14 @@ def rank_under_noise(table: pl.DataFrame) -> RankUnderNoise:
     squares = (n_types * table["value_sd"].to_numpy() ** 2)[is_pooled].sum()
     variance = squares / (n_types[is_pooled] - 1).sum()
     rising = isotonic_regression(table["value_mean"].to_numpy(), weights=n_types).x
-
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((N_NOISY_CURVES, len(n_types))) * np.sqrt(variance / n_types)
-    ranks = stats.zscore(stats.rankdata(rising + noise, axis=1), axis=1)
-    order = stats.zscore(stats.rankdata(table["x"]))
-    low, median = np.quantile(ranks @ order / len(n_types), (0.05, 0.5))
+    curves = np.tile(rising, (N_NOISY_CURVES, 1))
+    curves += np.random.default_rng(0).standard_normal(curves.shape) * np.sqrt(variance / n_types)
+    low, median = np.quantile(_rank_correlations(curves, table["x"]), (0.05, 0.5))
     return RankUnderNoise(float(low), float(median))
+
+
+def _rank_correlations(curves: Floats, x: pl.Series) -> Floats:
+    """Spearman's correlation of each curve, a row of values at x, with x, shape (curves,)."""
+    ranks = stats.zscore(stats.rankdata(curves, axis=1), axis=1)
+    order = stats.zscore(stats.rankdata(x))
+    return np.asarray(ranks @ order / len(x))

@@ -120,15 +120,15 @@ class SplitLandscape:
         size = float(np.linalg.norm(downhill)) or 1.0
         force = self._force(terms)
         negligible = self.land.negligible(terms, clock)
-        last_bit = LAST_BIT * float(np.abs(force).max(initial=0.0))
-        is_strong = np.abs(force) > max(negligible, last_bit)
+        weakest = max(negligible, LAST_BIT * float(np.abs(force).max(initial=0.0)))
+        is_strong = np.abs(force) > weakest
         entries = OpenEntries(self._open[is_strong], self._ends[is_strong], self._F)
         H = self.land.curvature(terms, self._A, negligible, entries)
         # Forces of equal documents cancel exactly where they are summed first.
         summed = np.bincount(self._pair[is_strong], force[is_strong], len(self._first))
         self._add_outside(H, np.asarray(summed, np.float64))
-        symmetric = np.asarray((H + H.T) / (2 * size))
-        return Jacobian(symmetric, downhill / size, self._log(size, terms))
+        H = np.asarray((H + H.T) / (2 * size))  # exactly symmetric
+        return Jacobian(H, downhill / size, self._log(size, terms))
 
     def _add_outside(self, H: Floats, force: Floats) -> None:
         """Add Σ f D Dᵀ over V^⊥, and what mixes it with V; `force` of each number."""
