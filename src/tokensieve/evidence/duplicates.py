@@ -166,7 +166,15 @@ def candidates(band: pl.DataFrame) -> Ints:
 
 
 def similar(pairs: Ints, documents: Ints, minima: Hashes, min_jaccard: float = MIN_JACCARD) -> Ints:
-    """The candidates that are similar enough, from the signatures of the documents, in order."""
+    """The candidate pairs of an estimated Jaccard index of at least `min_jaccard`, in order.
+
+    The estimate is the fraction of hashes whose minimum both documents share.
+
+    Args:
+        pairs: row numbers of documents, shape (m, 2).
+        documents: the row numbers that have a signature, ascending.
+        minima: their signatures, shape (len(documents), HASHES).
+    """
     agreement = np.empty(len(pairs))
     for start in range(0, len(pairs), BLOCK):
         block = slice(start, start + BLOCK)

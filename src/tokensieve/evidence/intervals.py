@@ -239,7 +239,11 @@ def share_interval(occurrences: Occurrences, t: Floats) -> Interval:
 
 
 def _mean_weight(occurrences: Occurrences) -> Floats:
-    """w of `share_interval`: how many occurrences weigh as much as one independent document."""
+    """w of `share_interval`: how many occurrences weigh as much as one independent document.
+
+    A type that occurs once a document has w = 1. One typical document, with Σc²/Σc occurrences, is
+    added to each sum, half of it on either side for P, so that no ratio is 0/0.
+    """
     in_class = occurrences.inside
     in_others = occurrences.outside
     total = in_class + in_others

@@ -371,17 +371,22 @@ class Landscape:
         least: float,
         open_entries: OpenEntries | None = None,
     ) -> NDArray[Any]:
-        """n ∇²L e^{−shift} in coordinates where type s is A_s, shape (|S|, k), and open entries
-        have more.
+        """The Hessian n ∇²L e^{−shift} in other coordinates than p.
 
-        Terms below `least` are left out, and so is Σ a D Dᵀ of the open entries.
+        Args:
+            terms: at the point.
+            A: the coordinates of each type, shape (|S|, k).
+            least: terms below it are left out.
+            open_entries: entries with further coordinates, which follow the k; Σ a D Dᵀ of these
+                is left to the caller.
         """
         seen = self._seen(terms, least, open_entries)
-        document, k = self.counts.entry_documents, A.shape[1]
-        bent = 0.5 * terms.bend[document] * terms.t - terms.g[document] * terms.q
+        document = self.counts.entry_documents
+        half_bend = terms.bend[document] / 2 * terms.t - terms.g[document] * terms.q
         slopes = self._per_document(terms.t, A, seen, open_entries)
-        half = slopes.T @ self._per_document(bent, A, seen, open_entries)
+        half = slopes.T @ self._per_document(half_bend, A, seen, open_entries)
         H = half + half.T
+        k = A.shape[1]
         moved = np.flatnonzero(np.abs(terms.a) > least)
         H[:k, :k] += (A[moved] * terms.a[moved, None].astype(A.dtype)).T @ A[moved]
         return np.asarray(H)
@@ -423,7 +428,11 @@ class Landscape:
         return np.hstack([rows, further[seen.is_active]])
 
     def terms(self, u: Floats) -> Terms:
-        """At scores u = E p."""
+        """What gradient and Hessian are made of, at scores u = E p.
+
+        The weights of documents are relative to the largest, e^{shift}, because all underflow where
+        ‖p‖ is in the thousands.
+        """
         m = self.counts.matrix
         q, t = np.zeros(m.nnz), np.zeros(m.nnz)
         f, scale = document_terms(m.indptr, m.indices, m.data, self._log_counts, u, self.w, q, t)

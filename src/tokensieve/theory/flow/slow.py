@@ -131,17 +131,25 @@ class Exponentials:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, at: Equilibrium) -> Exponentials:
-        """Φ of a face, at the minimum of L_S on V."""
-        F = land.E[face.lead] @ face.outside
+        """Φ of a face, at the minimum of L_S on V.
+
+        An unselected type r of document X adds σ(−y f*)/n · c_r e^{E_r·z*}/Z_X · y (f* − w_r) to
+        the K of its pair of groups. Sums are taken of logarithms, because shares may underflow.
+        """
         entries = UnselectedEntries.of(land, face, at)
         n_pairs = len(entries.pairs)
         signed_answer = land.counts.signs[entries.document] * at.answers[entries.document]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # a gain of exactly zero is no force
             log_force = np.log(np.abs(entries.gain)) - np.logaddexp(0.0, signed_answer)
             log_force += entries.log_share - math.log(land.counts.n_documents)
             log_k, sign = signed_sum(log_force, np.sign(entries.gain), entries.pair, n_pairs)
-        nearest = largest_of_each(entries.log_share, entries.pair, n_pairs)
-        return cls(F, entries.pairs, log_k, sign, nearest)
+        return cls(
+            F=land.E[face.lead] @ face.outside,
+            pairs=entries.pairs,
+            log_k=log_k,
+            sign=sign,
+            log_weight=largest_of_each(entries.log_share, entries.pair, n_pairs),
+        )
 
     @property
     def without_force(self) -> NDArray[np.bool_]:
@@ -315,24 +323,28 @@ def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
     the first nats of a long gap close in no time, along D, and every other gap moves in proportion.
     """
     level = phi.log_forces(q)
-    first = int(np.argmax(level))
-    D = phi.F[phi.pairs[first, 0]] - phi.F[phi.pairs[first, 1]]
+    strongest = int(np.argmax(level))
+    D = phi.F[phi.pairs[strongest, 0]] - phi.F[phi.pairs[strongest, 1]]
     square = float(D @ D)
-    if phi.sign[first] > 0 or square == 0:
+    if phi.sign[strongest] > 0 or square == 0:
         return ShutGap()
-    is_other = np.arange(len(level)) != first
+    others_behind = np.delete(level[strongest] - MATTERS - level, strongest)
+    if others_behind.min(initial=0.0) < 0:
+        return ShutGap()
     moves = phi.gaps(D) / square  # nats by which each gap closes per nat of this one
-    behind = (level[first] - MATTERS - level)[is_other]
-    if behind.min(initial=0.0) < 0:
-        return ShutGap()
-    gain = moves[is_other] - 1
-    until_strong = behind[gain > 0] / gain[gain > 0]
-    until_near = (-NEAR - 1 - phi.nearness(q))[moves > 0] / moves[moves > 0]
-    closes_by = float(np.concatenate([until_strong, until_near]).min())
+    until_other_force = _until(others_behind, np.delete(moves, strongest) - 1)
+    until_near_type = _until(-NEAR - 1 - phi.nearness(q), moves)
+    closes_by = min(until_other_force, until_near_type)
     if closes_by <= 1:
         return ShutGap()
-    log_passed = math.log(-math.expm1(-closes_by)) - float(level[first]) - math.log(square)
+    log_passed = math.log(-math.expm1(-closes_by)) - float(level[strongest]) - math.log(square)
     return ShutGap(np.asarray(q - D * (closes_by / square)), log_passed)
+
+
+def _until(distances: Floats, speeds: Floats) -> float:
+    """When the first of some distances is covered; infinite if nothing moves towards its end."""
+    is_moving = speeds > 0
+    return float((distances[is_moving] / speeds[is_moving]).min(initial=math.inf))
 
 
 def at_rest(phi: Exponentials, q: Floats, clock: float) -> bool:

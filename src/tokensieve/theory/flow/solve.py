@@ -76,6 +76,8 @@ MAX_MOVED = 0.1
 # The nearest point of a surface is the limit up to the square of the distance, so that it has to
 # be much nearer: the square is then rounding.
 MAX_MOVED_TO_SURFACE = 1e-5
+# Relative; a mean of thousands of terms is exact to a few 1e-16.
+ROUNDING_OF_LOSS = 1e-12
 # A gap that diverges asks for a step of one nat at any time, because its gradient and its curvature
 # are both e^{−gap}; one that settles has a larger product of time and curvature.
 SETTLED_PRODUCT = 3.0
@@ -527,14 +529,13 @@ class Curve:
             return None
         if minimum.moved > (MAX_MOVED_TO_SURFACE if minimum.flat else MAX_MOVED):
             return None
-        log_product = self._flow.solver.clock + math.log(max(minimum.curvature, 1e-300))
-        if log_product <= math.log(SETTLED_PRODUCT):
+        positive_curvature = max(minimum.curvature, 1e-300)  # its logarithm is finite
+        if self._flow.solver.clock + math.log(positive_curvature) <= math.log(SETTLED_PRODUCT):
             return None
         V = everything.inside
         end = z - V @ (V.T @ z) + minimum.z
-        if land.point(end).loss > self.rows[-1].loss * (1 + 1e-12):
-            return None
-        return FiniteMinimum(end, minimum.flat)
+        is_uphill = land.point(end).loss > self.rows[-1].loss * (1 + ROUNDING_OF_LOSS)
+        return None if is_uphill else FiniteMinimum(end, minimum.flat)
 
 
 @dataclass(frozen=True)

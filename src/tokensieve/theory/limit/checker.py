@@ -291,6 +291,13 @@ class TiedLoss:
                     bend[a, b] += g_prime * t_a * t_b - g * (q_a * t_b + t_a * q_b)
         return self.A.transpose() * slope, self.A.transpose() * bend * self.A
 
+    def nearest_minimum(self, y: arb_mat) -> arb_mat:
+        """Where Newton's method from y leads: a value to prove things of, nothing proved itself."""
+        for _ in range(STEPS):
+            slope, H = self.derivatives(y)
+            y = (y + newton_step(H, slope)).mid()
+        return y
+
     def third_derivative(self) -> arb:
         """M₃: no third derivative along unit vectors y is larger."""
         row, rows, total = {s: k for k, s in enumerate(self.types)}, Rows.of(self.A), ZERO
@@ -321,18 +328,22 @@ class Minimum:
 
     @staticmethod
     def of(certificate: Certificate, ties: arb_mat) -> Minimum:
+        """Proves by Kantorovich's theorem that L_S has a strict minimum near the stated z.
+
+        `ties` are differences of tied types that span V, one a row. With H within ε of 1 and third
+        derivatives of at most M₃, 2 M₃ |slope| < (1 − ε)² suffices, and the minimum is within
+        2 |slope|/(1 − ε).
+        """
         stated = certificate.arrays["basis"]
         require(len(stated) == ties.nrows(), "the basis does not have a vector for every tie")
         basis = exact(stated @ np.linalg.pinv(floats(ties))) * ties  # exactly in V
         gram = basis * basis.transpose()
         dual = PositiveDefinite(gram, "the basis does not span V").solve(basis)
         loss = TiedLoss(certificate, basis)
-        y = (dual * certificate.vector("z")).mid()
-        for _ in range(STEPS):
-            slope, H = loss.derivatives(y)
-            y = (y + newton_step(H, slope)).mid()
+        y = loss.nearest_minimum((dual * certificate.vector("z")).mid())
         slope, H = loss.derivatives(y)
-        missing, third = norm(H - exact(np.eye(len(stated)))), loss.third_derivative()
+        missing = norm(H - exact(np.eye(len(stated))))
+        third = loss.third_derivative()
         is_strict = missing < 1 and 2 * third * norm(slope) < (1 - missing) ** 2
         require(is_strict, "(F1) fails: L_S has no strict minimum near z")
         certificate.check_stated("z", basis.transpose() * y)

@@ -63,6 +63,7 @@ class Attempt:
 
     @classmethod
     def at(cls, inequality: Inequality, place: LinePlace) -> Attempt:
+        """The first radius for which the inequality holds, else the one that is nearest to it."""
         best = cls(place, 0.0, math.inf, 1.0)
         for radius in RADII.tolist():
             attempt = cls(place, radius, inequality.left(place, radius), radius**2 / 2)
