@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from tokensieve.task.score import Score
 
 ID_NAMES = ("id", "_id", "uid", "uuid")  # columns copied to the output unasked
-MAX_ROWS_CHECKED = (
-    1000  # for words that the model does not know; enough to see what texts these are
-)
+# for words that the model does not know; enough to see what texts these are
+MAX_ROWS_CHECKED = 1000
 
 
 @command(

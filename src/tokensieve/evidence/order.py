@@ -407,6 +407,7 @@ def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: In
     """The class furthest above expectation, in standard deviations, shape (pairs,)."""
     expected = inside_all * (n_with / n_all)
     variance = expected * (1 - inside_all / n_all) * (1 - n_with / n_all)
+    # a variance of zero comes with a deviation of zero
     deviation = (inside - expected) / np.sqrt(np.maximum(variance, 1e-12))
     return np.asarray(np.argmax(deviation, axis=0), dtype=np.int64)
 

@@ -27,9 +27,8 @@ from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 Bits = NDArray[np.uint8]
-LENGTH_OF_END = (
-    8  # characters of a text's end that are looked at: room for a mark and closing quotes
-)
+# characters of a text's end that are looked at: room for a mark and closing quotes
+LENGTH_OF_END = 8
 _STARTS = "(^|\n)"  # of a line: \n alone ends one, in every language
 _CLOSING = "[\"')\\]»”’*_]*$"
 # Unicode's default ignorable characters, as ranges because JavaScript cannot subtract from a
@@ -117,9 +116,8 @@ _PATTERNS = {  # looked for in the whole text
 # of texts in words: twice as long each, in round numbers
 LENGTH_BOUNDARIES = (0, 5, 10, 20, 50, 100, 200, 400, 800, 1600)
 _ABSENT = ("no final stop", "no capitals")  # features of texts in which the pattern is not found
-LONGEST_TRAILING_SPACE = (
-    200  # characters at the end of a text that are looked through for its last ones
-)
+# characters at the end of a text that are looked through for its last ones
+LONGEST_TRAILING_SPACE = 200
 TEXTS_PER_BATCH = 4096  # of which all features are in memory, a byte each
 
 

@@ -38,9 +38,8 @@ from tokensieve.theory.experiments.settings import ReproduceSettings
 
 MAX_TABLE_BYTES = 2**31
 SECONDS_SHOWN = 90  # longer times are given in minutes
-MIN_FRACTION_TIMED = (
-    0.05  # of the work; before it, the expected time is shown, not the measured pace
-)
+# of the work; before it, the expected time is shown, not the measured pace
+MIN_FRACTION_TIMED = 0.05
 RunEnded = Callable[[str, str, SeedRun, bool], None]
 
 

@@ -494,6 +494,7 @@ class Curve:
     def _within_norm(self, earlier: dict[str, Floats]) -> list[CurveRow]:
         """Its rows up to the largest norm; at least one."""
         norms = np.hypot(np.linalg.norm(earlier["coordinates"], axis=1), self._rest)
+        # the curve ended at this norm up to rounding, and goes on from there
         is_beyond = norms > self._settings.max_norm * (1 + 1e-9)
         n_rows = int(np.argmax(is_beyond)) if is_beyond.any() else len(norms)
         points, *numbers = (earlier[name][: max(n_rows, 1)] for name in COLUMNS)
