@@ -30,6 +30,7 @@ from .model.classifier import load_model as load_model
 from .model.explanation import Explanation as Explanation
 from .model.explanation import compare as compare
 from .model.fit import fit as fit
+from .model.regressor import AttentionRegressor as AttentionRegressor
 from .model.settings import TrainSettings as TrainSettings
 from .model.storage import model_files as model_files
 from .model.storage import read_model as read_model

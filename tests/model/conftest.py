@@ -8,6 +8,7 @@ LONG = (
     "check_estimator_sparse_array]", "check_estimator_sparse_matrix]", "X_dtype=float32)]", "readonly_memmap=True)]",
     "check_classifiers_classes]",
     "check_estimators_dtypes]", "check_supervised_y_2d]", "check_dtype_object]", "check_classifier_data_not_an_array]",
+    "check_regressor_data_not_an_array]", "check_regressors_train]",
 )  # fmt: skip
 
 

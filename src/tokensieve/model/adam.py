@@ -112,8 +112,8 @@ def train(
     """Train from (u, w); yield the state every `pause` steps, each time as new arrays.
 
     Args:
-        counts: n documents with labels, and weights of mean 1, if any; the two documents of a pair
-            have the same.
+        counts: n documents with labels or scores, and weights of mean 1, if any; the two documents
+            of a pair have the same.
         u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
         w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as
             they are.
@@ -148,7 +148,9 @@ def _documents_for_loop(counts: Counts) -> list[Any]:
     matrix = counts.matrix
     weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
     starts = matrix.indptr.astype(np.int64)
-    return [starts, matrix.indices, matrix.data, counts.labels.copy(), weights]
+    # None of classes: what is for scores is not compiled
+    numbers = None if counts.numbers is None else np.array(counts.numbers, dtype=np.float64)
+    return [starts, matrix.indices, matrix.data, counts.labels.copy(), numbers, weights]
 
 
 def _batches(rows: Ints, schedule: Schedule, pause: int) -> Iterator[Ints]:
@@ -208,6 +210,7 @@ def _adam(
     indices: Ints,
     data: Floats,
     labels: Ints,
+    numbers: Floats | None,
     weights: Floats,
     batches: Ints,
     rates: Floats,
@@ -236,7 +239,11 @@ def _adam(
                 types = indices[indptr[k] : indptr[k + 1]]
                 counts = data[indptr[k] : indptr[k + 1]]
                 if len(types):
-                    _document(types, counts, labels[k], weights[k], sink, table, q, fg)
+                    if numbers is None:
+                        _document(types, counts, labels[k], None, weights[k], sink, table, q, fg)
+                    else:
+                        number = numbers[k]
+                        _document(types, counts, labels[k], number, weights[k], sink, table, q, fg)
             else:
                 types = indices[indptr[2 * k] : indptr[2 * k + 2]]
                 counts = data[indptr[2 * k] : indptr[2 * k + 2]]
@@ -279,6 +286,7 @@ def _document(
     types: Ints,
     data: Floats,
     label: int,
+    number: float | None,
     weight: float,
     sink: int,
     table: Floats,
@@ -293,7 +301,9 @@ def _document(
     f = fg[0]
     g = fg[1]
     top, drained = _read(types, data, sink, table, q, f)
-    if n_heads == 1:
+    if number is not None:
+        g[0] = (f[0] + table[top, 4]) - number
+    elif n_heads == 1:
         y = 1.0 if label == 1 else -1.0
         g[0] = -y / (1.0 + math.exp(y * (f[0] + table[top, 4])))
     else:

@@ -8,6 +8,8 @@ Shevchenko, Oymak, Mondelli, NeurIPS 2025, section 3, rewritten per token type):
     b_s = ∂L/∂w_s = mean_X g_X q_{X,s}
     a_s = ∂L/∂u_s = mean_X g_X q_{X,s} (w_s − f_X)
 
+With **scores** as labels f_X is the predicted score, ℓ = (f_X − label)²/2 and g_X = f_X − label.
+
 With K classes the values are w ∈ R^{|S|×K}, f_X ∈ R^K, ℓ the cross-entropy of softmax(f_X), g_X =
 softmax(f_X) − 1[y], and a_s sums g_{X,k} q_{X,s} (w_{s,k} − f_{X,k}) over k. A document without any
 known token has q = ∅ and f = 0.
@@ -32,6 +34,7 @@ import math
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,11 +183,15 @@ def with_sink(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((data, indices, indptr), shape=(n, n_types + 1))
 
 
-def loss_and_slope(f: Floats, labels: Ints) -> tuple[Floats, Floats]:
+def loss_and_slope(f: Floats, labels: Ints | Floats) -> tuple[Floats, Floats]:
     """ℓ of each document, shape (n,), and g = ∂ℓ/∂f, shape (n, H).
 
     H = 1: ℓ = log(1 + e^{−y f}), y = ±1 for label 1 / 0.  H = K: cross-entropy of softmax(f).
+    Of labels that are floating-point numbers, which are scores: ℓ = (f − label)²/2.
     """
+    if np.issubdtype(labels.dtype, np.floating):
+        residuals = f - labels[:, None]
+        return residuals[:, 0] ** 2 / 2, residuals
     if f.shape[1] == 1:
         y = np.where(labels == 1, 1.0, -1.0)
         margin = y * f[:, 0]
@@ -233,7 +240,7 @@ def gradient(counts: Counts, u: Floats, w: Floats, pairs: bool = False) -> Gradi
     q = attention(matrix, u)
     weighted = _with_entries(matrix, q)
     f = np.asarray(weighted @ w)
-    loss, g = _pair_loss_and_slope(f) if pairs else loss_and_slope(f, counts.labels)
+    loss, g = _pair_loss_and_slope(f) if pairs else loss_and_slope(f, counts.targets)
     g /= len(loss)
     slopes = np.zeros(len(q))
     for h in range(w.shape[1]):
@@ -326,6 +333,8 @@ class Model:
             counts.
         pairs: whether it was trained on pairs; then only differences of decision values are
             meaningful.
+        predicts_scores: whether it was trained on scores; a decision value is then the predicted
+            score, and `classes` say whether that is above the mean, which is the prior.
     """
 
     classes: NDArray[Any]
@@ -340,6 +349,7 @@ class Model:
     settings: dict[str, Any] = field(default_factory=dict)
     pairs: bool = False
     score_rate: float | None = None
+    predicts_scores: bool = False
 
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:
         """Counts of texts, shape (n, |S|), and the unknown words of each, shape (n,)."""
@@ -421,6 +431,34 @@ class Model:
         return frame.with_columns(
             pl.when(has_both).then(pl.col(name)).alias(name) for name in predicted
         )
+
+    def contributions(self, matrix: sp.csr_array) -> list[pl.DataFrame]:
+        """What each token type adds to the prediction of each document, for one output.
+
+        Returns:
+            A frame per document, the largest contribution first: type, attention q_s (with the
+            sink) and contribution q_s (w_s − prior), which add up to f − prior.
+        """
+        full = matrix if self.sink is None else with_sink(matrix)
+        q = attention(full, self.table[0])
+        frames = []
+        for start, end in pairwise(full.indptr):
+            types = full.indices[start:end]
+            is_token = types < matrix.shape[1]
+            types = types[is_token]
+            share = q[start:end][is_token]
+            part = share * (self.values[types, 0] - self.prior[0])
+            order = np.argsort(-np.abs(part), kind="stable")
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "type": types[order].astype(np.int64),
+                        "attention": share[order],
+                        "contribution": part[order],
+                    }
+                )
+            )
+        return frames
 
     def pieces(self, text: str, k: int = 1, row: sp.csr_array | None = None) -> list[TextPiece]:
         """Split a text into pieces, in order; joined, they are the text.

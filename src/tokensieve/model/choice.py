@@ -126,7 +126,7 @@ class _HeldOut:
         self.pairs = pairs
         # each is held out once, and rare types count
         self.is_few = n_examples <= FEW and (pairs or len(parts) > 1)
-        self.labels = counts.labels[np.concatenate(positions)]
+        self.labels = counts.targets[np.concatenate(positions)]
         if pairs:
             self.labels = np.ones(sum(map(len, positions)), np.int64)
         self.weights = None
@@ -230,7 +230,11 @@ def choice_without_held_out(counts: Counts, schedule: Schedule, validates: bool)
 
 
 def best_scale(
-    f: Floats, prior: Floats, labels: Ints, weights: Floats | None = None, caution: float = 0.0
+    f: Floats,
+    prior: Floats,
+    labels: Ints | Floats,
+    weights: Floats | None = None,
+    caution: float = 0.0,
 ) -> float:
     """The factor t in [0, 2] of least L(t) + caution · SE(t), by halving.
 
@@ -241,7 +245,7 @@ def best_scale(
     Args:
         f: decision values, shape (n, H).
         prior: of the class frequencies, shape (H,).
-        labels: class indices, shape (n,).
+        labels: class indices, or scores, shape (n,).
         weights: those of the documents in the mean, shape (n,); all equal if None.
         caution: how many standard errors an improvement on the class frequencies must exceed.
     """

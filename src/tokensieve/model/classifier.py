@@ -11,20 +11,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import polars as pl
 import polars.selectors
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.files import write_all
 from tokensieve.model.attention import (
     Model,
     decide,
@@ -32,38 +29,25 @@ from tokensieve.model.attention import (
     per_class,
     probabilities,
 )
+from tokensieve.model.estimator import AttentionEstimator
 from tokensieve.model.explanation import Explanation
 from tokensieve.model.fit import fit
 from tokensieve.model.inputs import (
     Array,
     Data,
-    as_counts,
     group_index,
     is_text,
     labels_of_texts,
 )
-from tokensieve.model.settings import PARAMETERS, TrainSettings
-from tokensieve.model.storage import model_files, read_model
+from tokensieve.model.storage import read_model
 from tokensieve.read.values import checked_weights, text_series
 from tokensieve.text.counts import Counts
 from tokensieve.text.lexicon import without_learned_words
-from tokensieve.text.pieces import PieceTokenizer
-from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
-from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 MAX_SEED = 2**31  # of a seed that is drawn
 
 
-class _Documents(NamedTuple):
-    """What `fit` learns from: counts, labels, names of the types, and how text becomes counts."""
-
-    matrix: sp.csr_array
-    labels: Array
-    tokens: Array
-    vocabulary: Vocabulary | None = None
-
-
-class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[misc]
     """Softmax attention over token types; its predictions are exact sums over tokens.
 
         f_X = Σ_s q_{X,s} w_s,    q_{X,s} = c_{X,s} e^{u_s} / Σ_r c_{X,r} e^{u_r}
@@ -142,9 +126,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Data:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.input_tags.string = True
         # attention sees shares of tokens, not magnitudes: scikit-learn's dense blobs are no counts
         tags.classifier_tags.poor_score = True
         return tags
@@ -183,35 +164,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = fit(counts, settings, documents.vocabulary, units=units)
         return self._take(replace(model, classes=classes, settings=self._stored_settings(model)))
 
-    def _settings(self) -> TrainSettings:
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(MAX_SEED)
-        parameters = {name: getattr(self, name) for name in PARAMETERS}
-        return TrainSettings(**parameters, seed=int(seed))
-
-    def _read_texts(self, texts: pl.Series, labels: Array, settings: TrainSettings) -> _Documents:
-        tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer
-        if not isinstance(tokenizer, Tokenizer):
-            tokenizer = PieceTokenizer(tokenizer)
-        settings = settings.of_documents(len(texts))
-        counted = count_texts(
-            texts,
-            tokenizer=tokenizer,
-            ngrams=settings.ngrams,
-            min_documents=settings.min_documents or 1,
-            formatting=settings.formatting,
-        )
-        self.__dict__.pop("feature_names_in_", None)
-        vocabulary = counted.vocabulary
-        return _Documents(counted.matrix, labels, vocabulary.tokens, vocabulary)
-
-    def _read_counts(self, X: Data, y: Data) -> _Documents:
-        X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        matrix = as_counts(X)
-        columns = getattr(self, "feature_names_in_", np.arange(matrix.shape[1]).astype(str))
-        return _Documents(matrix, labels, np.asarray(columns, dtype=object))
-
     def _weights(self, labels: Array, sample_weight: Data) -> Floats | None:
         """The weight of each document, from `sample_weight` and `class_weight`."""
         weights = None
@@ -226,61 +178,9 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         combined = of_class if weights is None else weights * of_class
         return checked_weights(combined, len(labels), "class_weight")
 
-    def _stored_settings(self, model: Model) -> dict[str, Any]:
-        """The parameters that train the same model again, as JSON values."""
-        stored = {
-            name: int(value) if isinstance(value, np.integer) else value
-            for name, value in model.settings.items()
-        }
-        if not isinstance(self.random_state, int | np.integer):
-            # a random state is no JSON value, and a clone draws anew
-            stored["random_state"] = None
-        return stored
-
-    @classmethod
-    def of(cls, model: Model, tokenizer: Tokenizer | None = None) -> Self:
-        """A fitted classifier from a trained model and its settings."""
-        return cls(tokenizer=tokenizer, **model.settings)._take(model)
-
     def _take(self, model: Model) -> Self:
-        """Store what was learned under scikit-learn's names."""
-        self._model = model
-        self.__dict__.pop("n_features_in_", None)
-        if model.vocabulary is None:  # texts have no columns
-            self.n_features_in_ = len(model.scores)
         self.classes_ = model.classes
-        self.vocabulary_ = model.vocabulary
-        self.tokens_ = model.tokens
-        self.scores_ = model.scores
-        self.values_ = model.values
-        self.prior_ = model.prior
-        self.sink_ = model.sink
-        self.n_steps_ = model.steps
-        self.validation_ = model.validation
-        self.min_documents_ = model.settings.get("min_documents", self.min_documents)
-        return self
-
-    @property
-    def trained_(self) -> Model:
-        """The model without scikit-learn, as `tokensieve.model.fit` makes it."""
-        check_is_fitted(self, "scores_")
-        return self._model
-
-    def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
-        """X as counts, shape (n, |S|), and the unknown words of each document, shape (n,)."""
-        check_is_fitted(self, "scores_")
-        is_empty_list = self.vocabulary_ is not None and isinstance(X, list) and not X
-        if is_text(X) or is_empty_list:
-            if self.vocabulary_ is None:
-                raise ValueError("this model was fitted on counts: pass counts, not texts")
-            return self.vocabulary_.read(X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        if X.shape[1] != len(self.scores_):
-            raise ValueError(
-                f"X has {X.shape[1]} features, but AttentionClassifier is expecting "
-                f"{len(self.scores_)} features as input"
-            )
-        return as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
+        return super()._take(model)
 
     def decision_function(self, X: Data) -> Floats:
         """f_X, shape (n,) for two classes and (n, K) for K."""
@@ -299,17 +199,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The most probable class of each document."""
         f = self.decision_function(X)  # fails where there are no classes yet
         return np.asarray(self.classes_[decide(f)])
-
-    def get_feature_names_out(self, input_features: Data = None) -> Array:
-        """Names of the |S| token types, or of the columns of counts, shape (|S|,).
-
-        Args:
-            input_features: names of the columns of counts; those that `fit` has seen, if it has.
-        """
-        check_is_fitted(self, "scores_")
-        if self.vocabulary_ is not None:
-            return self.tokens_
-        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)
 
     def answer(self, X: Data) -> pl.DataFrame:
         """The old name of `predictions`."""
@@ -371,25 +260,6 @@ class AttentionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return frame.with_columns(polars.selectors.float().fill_nan(None))
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write a model fitted on texts into a folder, without pickle.
-
-        `tokensieve.load_model` and `tokensieve predict` read it. An `InputError` if the folder
-        cannot be written, or the model was fitted on counts.
-        """
-        return write_all(Path(folder), model_files(self.trained_))
-
-    def _names(self, given: Data) -> Array:
-        """The tokens, or other names for the columns of counts."""
-        if given is None:
-            return self.tokens_
-        names = np.asarray([str(name) for name in given], dtype=object)
-        if self.vocabulary_ is not None or len(names) != len(self.scores_):
-            raise InputError(
-                f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each"
-            )
-        return names
-
 
 def _balanced(labels: Array, weights: Floats | None) -> Floats:
     """W/(K W_k) for each document, where W_k is the weight of its class, and W of all; (n,).
@@ -423,6 +293,10 @@ def load_model(path: str | Path) -> AttentionClassifier:
     """Load a saved model as a fitted scikit-learn classifier with its training settings."""
     model = read_model(path)
     assert model.vocabulary is not None
+    if model.predicts_scores:
+        raise InputError(
+            f"{path} predicts scores, not classes: load it with AttentionRegressor.load"
+        )
     return AttentionClassifier.of(
         model, tokenizer=without_learned_words(model.vocabulary.tokenizer)
     )

@@ -8,7 +8,7 @@ ones how fast attention moves away from the start, and the scale of the values
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,17 +57,21 @@ def fit(
     settings = (settings or TrainSettings()).of_documents(counts.n_documents)
     progress = progress or silent
     counts, groups = _usable(counts, units, pairs)
-    prior = np.zeros(1) if pairs else prior_of(counts.weighted_class_sizes)
+    scale_of_scores = ScoreScale.of(counts)
+    counts = scale_of_scores.standardised(counts)
+    prior = _prior(counts, pairs)
     schedule = _schedule(counts.n_documents, settings, pairs)
-    hold_out = held_out_pairs if pairs else held_out_documents
-    parts = hold_out(counts, settings, groups)
+    if pairs:
+        parts = held_out_pairs(counts, settings, groups)
+    else:
+        parts = held_out_documents(counts, settings, groups)
     if parts:
         choice = choose(counts, prior, schedule, parts, progress)
     else:
         choice = choice_without_held_out(counts, schedule, settings.validation_share > 0)
     progress("training", 0.0)
     u, w = choice.table or _train_as_chosen(counts, prior, schedule, choice)
-    return Model(
+    model = Model(
         classes=np.asarray(counts.classes),
         scores=u[:-1],
         values=prior + choice.scale * (w[:-1] - prior),
@@ -80,7 +84,54 @@ def fit(
         sink=float(u[-1]),
         settings=settings.parameters(),
         pairs=pairs,
+        predicts_scores=counts.numbers is not None,
     )
+    return scale_of_scores.in_units_of_the_labels(model)
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """Mean and standard deviation of the scores that are the labels, each as often as it weighs.
+
+    Training is on standardised scores, so that the step sizes suit any unit. As attention adds up
+    to one, values in units of the labels give predictions in units of the labels.
+    """
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, counts: Counts) -> ScoreScale:
+        """That of the documents; without scores, one that changes nothing."""
+        if counts.numbers is None:
+            return cls(0.0, 1.0)
+        mean = float(np.average(counts.numbers, weights=counts.weights))
+        variance = float(np.average((counts.numbers - mean) ** 2, weights=counts.weights))
+        return cls(mean, math.sqrt(variance) or 1.0)
+
+    def standardised(self, counts: Counts) -> Counts:
+        """The same documents with scores of mean 0 and variance 1."""
+        if counts.numbers is None:
+            return counts
+        return replace(counts, numbers=(counts.numbers - self.mean) / self.deviation)
+
+    def in_units_of_the_labels(self, model: Model) -> Model:
+        """A model of standardised scores as one of the scores themselves."""
+        if not model.predicts_scores:
+            return model
+        return replace(
+            model,
+            values=self.mean + self.deviation * model.values,
+            prior=self.mean + self.deviation * model.prior,
+        )
+
+
+def _prior(counts: Counts, pairs: bool) -> Floats:
+    """What is predicted without a known token: nothing of pairs, and the mean of standardised
+    scores."""
+    if pairs or counts.numbers is not None:
+        return np.zeros(1)
+    return prior_of(counts.weighted_class_sizes)
 
 
 def _train_as_chosen(counts: Counts, prior: Floats, schedule: Schedule, choice: Choice) -> Table:
@@ -105,7 +156,8 @@ def _usable(counts: Counts, groups: Ints | None, pairs: bool) -> OrderedDocument
         )
     if counts.weights is not None and not counts.weights.all():
         part, used_rows = counts.of_positive_weight()
-        _check_every_class_weighs(counts, part)
+        if counts.numbers is None:
+            _check_every_class_weighs(counts, part)
         if groups is not None:  # both sides of a pair weigh the same
             groups = groups[used_rows[::per_example] // per_example]
         counts = replace(part, weights=counts.weights[used_rows])
@@ -136,17 +188,18 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
         settings: of that training.
     """
     counts, _ = _usable(counts, None, model.pairs)
-    n = counts.n_documents
-    prior = model.prior if model.pairs else prior_of(counts.weighted_class_sizes)
-    schedule = _schedule(n, settings, model.pairs)
+    scale_of_scores = ScoreScale.of(counts)
+    counts = scale_of_scores.standardised(counts)
+    prior = model.prior if model.pairs else _prior(counts, pairs=False)
+    schedule = _schedule(counts.n_documents, settings, model.pairs)
     if model.score_rate is not None:
         schedule = replace(schedule, score_rate=model.score_rate)
     # the shortest trainings count steps, not passes
-    passes = n / of if model.steps > MIN_STEPS else 1
+    passes = counts.n_documents / of if model.steps > MIN_STEPS else 1
     stop = min(schedule.steps, max(1, round(model.steps * passes)))
     start = table_with_sink(counts, prior, 1.0, model.pairs)
     steps, u, w = next(train(counts, *start, schedule, stop))
-    return replace(
+    refitted = replace(
         model,
         scores=u[:-1],
         values=w[:-1],
@@ -156,6 +209,7 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
         vocabulary=None,
         steps=steps,
     )
+    return scale_of_scores.in_units_of_the_labels(refitted)
 
 
 def _schedule(n_documents: int, settings: TrainSettings, pairs: bool) -> Schedule:

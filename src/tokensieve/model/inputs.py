@@ -80,6 +80,15 @@ def labels_of_texts(y: Data) -> Array:
     return labels
 
 
+def numbers_of_texts(y: Data) -> Array:
+    """Labels that are numbers, as one array; a ValueError if one is not a finite number."""
+    numbers: Array = column_or_1d(np.asarray(y, dtype=np.float64), warn=True)
+    if not np.isfinite(numbers).all():
+        at = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(f"label {at} is {numbers[at]}, not a finite number: leave its text out")
+    return numbers
+
+
 def group_index(groups: Data, n_documents: int) -> Ints | None:
     """A number for the group of each document, shape (n,); None without groups."""
     if groups is None:

@@ -34,7 +34,7 @@ class OrderedDocuments(NamedTuple):
 
 
 def in_canonical_order(counts: Counts, groups: Ints | None, pairs: bool) -> OrderedDocuments:
-    """Sort documents (or pairs) by a hash of their counts and label.
+    """Sort documents (or pairs) by a hash of their counts and label, and score if they have one.
 
     Equal ones are sorted by weight, then by the content of their group; what is still equal is
     interchangeable. Groups are numbered as they come.
@@ -63,7 +63,12 @@ def document_hashes(counts: Counts) -> Hashes:
     data: Floats = np.ascontiguousarray(matrix.data, dtype=np.float64)
     starts = matrix.indptr.astype(np.int64)
     _sum_entry_hashes(starts, matrix.indices, data.view(np.uint64), sums)
-    return mix(sums + mix(counts.labels.astype(np.uint64)))
+    hashes = mix(sums + mix(counts.labels.astype(np.uint64)))
+    if counts.numbers is None:
+        return hashes
+    # their ranks, so that scores in another unit give the same order
+    _, ranks = np.unique(counts.numbers, return_inverse=True)
+    return mix(hashes + mix(ranks.astype(np.uint64)))
 
 
 def mix(numbers: Hashes) -> Hashes:

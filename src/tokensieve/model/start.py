@@ -18,6 +18,11 @@ SCORE_PER_RANGE = 1 / 4
 VALUE_PER_RATIO = 8
 # Of 0 to 5, 3 has the least log loss on held-out prompts of benchmarks/pairs.py; 2 to 4 are alike
 LOG_SINK_OF_PAIRS = 3.0
+# Of scores in standard deviations, a type's value starts at this multiple of the mean score of its
+# documents; SMOOTHING_OF_SCORES documents of the mean score are added to them, as to two classes
+VALUE_PER_MEAN_SCORE = 4
+SCORE_PER_MEAN_SCORE = 1 / 2
+SMOOTHING_OF_SCORES = 2
 MIN_CLASS_SIZE = 0.5  # documents that an empty class counts as, so that its prior is finite
 
 
@@ -55,6 +60,19 @@ def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -
     return u, VALUE_PER_RATIO / n_classes * (r - r.mean(axis=1, keepdims=True)) + prior
 
 
+def initial_table_of_scores(sums: Floats, sizes: Floats) -> Table:
+    """Scores u and values from the mean label of each type's documents, in standard deviations.
+
+    With m_s = Σ label / (documents + 2): w_s = 4 m_s, u_s = |m_s|/2.
+
+    Args:
+        sums: the labels of the documents that contain each type, added up, shape (|S|,).
+        sizes: those documents, each as often as it weighs, shape (|S|,).
+    """
+    means = sums / (sizes + SMOOTHING_OF_SCORES)
+    return SCORE_PER_MEAN_SCORE * np.abs(means), VALUE_PER_MEAN_SCORE * means[:, None]
+
+
 def table_with_sink(
     counts: Counts, prior: Floats, strength: float, pairs: bool, without: Counts | None = None
 ) -> Table:
@@ -75,7 +93,13 @@ def table_with_sink(
     if without is not None:
         present = present - without.weighted_present
         sizes = sizes - without.weighted_class_sizes
-    u, w = initial_table(present, sizes, prior)
+    if counts.numbers is None:
+        u, w = initial_table(present, sizes, prior)
+    else:
+        sums = counts.sums_of_numbers
+        if without is not None:
+            sums = sums - without.sums_of_numbers
+        u, w = initial_table_of_scores(sums, np.asarray(present.sum(axis=1), dtype=np.float64))
     sink = math.log(max(_weighted_median(counts.lengths, counts.weights), 1.0))
     if pairs:
         sink += LOG_SINK_OF_PAIRS

@@ -36,8 +36,11 @@ DESCRIPTION = "model.json"
 TABLE = "table.json"
 MAX_DESCRIPTION_BYTES = 2**28  # a vocabulary of ten million words
 MAX_NUMBERS_BYTES = 2**31  # a hundred million numbers with their n-grams
-# what model.json calls a model → whether it was trained on pairs
-KINDS = {"tokensieve.AttentionClassifier": False, "tokensieve.PairModel": True}
+# what model.json calls a model of classes, of pairs, and of scores
+CLASSIFIER = "tokensieve.AttentionClassifier"
+PAIR_MODEL = "tokensieve.PairModel"
+REGRESSOR = "tokensieve.AttentionRegressor"
+KINDS = (CLASSIFIER, PAIR_MODEL, REGRESSOR)
 RULE = (
     "Words: if tokenizer.kind is fields, the text consists of parts, each preceded by its "
     "marker \u27e6name\u27e7 (anything before the first marker belongs to the first field). "
@@ -73,6 +76,10 @@ PAIR_RULE = (
     "1/(1 + exp(second - first)), where first and second are their logits. "
     "The logit of a single text has no meaning on its own."
 )
+SCORE_RULE = (
+    " This model predicts scores: the logit is the predicted score itself, and prior the mean "
+    "score of training."
+)
 
 
 class HasModel(Protocol):
@@ -96,7 +103,7 @@ def model_files(model: Model | HasModel) -> dict[str, bytes]:
     blob = safetensors.numpy.save(contiguous)
     description = {
         "format": FORMAT,
-        "kind": next(kind for kind, pairs in KINDS.items() if pairs == model.pairs),
+        "kind": _kind(model),
         "classes": model.classes.tolist(),
         "steps": model.steps,
         "sink": model.sink,
@@ -112,6 +119,13 @@ def model_files(model: Model | HasModel) -> dict[str, bytes]:
         DESCRIPTION: _json(description),
         TABLE: _table_as_json(table(model)),
     }
+
+
+def _kind(model: Model) -> str:
+    """What model.json calls a model."""
+    if model.predicts_scores:
+        return REGRESSOR
+    return PAIR_MODEL if model.pairs else CLASSIFIER
 
 
 def _table_as_json(content: dict[str, Any]) -> bytes:
@@ -147,6 +161,8 @@ def _rule(model: Model, vocabulary: Vocabulary) -> str:
     rule = RULE
     if "lexicon" in tokenizer.get("base", tokenizer):
         rule += LEXICON_RULE
+    if model.predicts_scores:
+        return rule + SCORE_RULE
     return rule + PAIR_RULE if model.pairs else rule
 
 
@@ -192,7 +208,8 @@ def read_model(path: str | Path) -> Model:
         steps=description["steps"],
         sink=description["sink"],
         settings=description["settings"],
-        pairs=KINDS[description["kind"]],
+        pairs=description["kind"] == PAIR_MODEL,
+        predicts_scores=description["kind"] == REGRESSOR,
     )
 
 
@@ -220,7 +237,7 @@ def _read_content(path: str | Path, folder: Path, damaged: str) -> _ModelContent
         raise InputError(
             f"{damaged}: {DESCRIPTION}: {str(error)[:100]}: train the model again"
         ) from None
-    if not isinstance(description, dict) or description.get("kind") not in tuple(KINDS):
+    if not isinstance(description, dict) or description.get("kind") not in KINDS:
         raise InputError(f"{folder / DESCRIPTION} does not describe a tokensieve model")
     if type(description.get("format")) is not int or description["format"] != FORMAT:
         found_format = str(description.get("format"))[:20]

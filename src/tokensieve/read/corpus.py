@@ -15,11 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.errors import InputError
 from tokensieve.escape import for_display
 from tokensieve.read.fields import ColumnKind
 from tokensieve.read.reading_report import ReadingReport
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.read.values import text_digests
+
+SCORE_SIDES = ("lower", "higher")  # than the mean score of training, where labels are scores
 
 
 class Outcome(IntEnum):
@@ -98,7 +101,8 @@ class Corpus:
         frame: a row per document: "text" (absent if `stored` has the texts), "key" (the digest by
             which texts are compared, Binary), "label" (class index), "row" (in the source, from 1),
             and, if read, "group" (String: what the document belongs to; a document without one is a
-            group of its own), "environment" (String with nulls) and "weight" (in training).
+            group of its own), "environment" (String with nulls) and "weight" (in training). If
+            labels are scores, "score" (Float64); "label" then says whether it is above the mean.
         classes: the class names, sorted (numbers by size), so that of two classes index 1 is the
             positive one: False < True, 0 < 1, −1 < 1, negative < positive.
         name: the source, for messages.
@@ -214,6 +218,20 @@ class Corpus:
         """The training weight of each document, shape (n,); None if none were given."""
         weights = self._column("weight")
         return None if weights is None else weights.to_numpy()
+
+    @property
+    def scores(self) -> Floats | None:
+        """The score of each document, shape (n,); None if labels are classes."""
+        scores = self._column("score")
+        return None if scores is None else scores.to_numpy()
+
+    def require_classes(self, command: str) -> None:
+        """Raise an `InputError` if labels are scores, which the command cannot use."""
+        if self.scores is not None:
+            raise InputError(
+                f"{command} needs classes: leave out --task scores, and merge numbers with "
+                "--group, as in --group low=1,2 --group high=4,5"
+            )
 
     def _column(self, name: str) -> pl.Series | None:
         return self.frame[name] if name in self.frame.columns else None

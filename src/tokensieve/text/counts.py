@@ -30,6 +30,8 @@ class Counts:
         tokens: the |S| token types as text, shape (|S|,).
         weights: the training weight of each document, shape (n,), or None if all are equal.
             Importance and tests count every document once.
+        numbers: if the labels are scores, the score of each document, shape (n,); `labels` then say
+            only whether it is above their mean.
     """
 
     matrix: sp.csr_array
@@ -37,6 +39,7 @@ class Counts:
     classes: tuple[str, ...]
     tokens: NDArray[np.str_] | NDArray[np.object_]
     weights: Floats | None = None
+    numbers: Floats | None = None
 
     @classmethod
     def from_matrix(
@@ -78,7 +81,8 @@ class Counts:
         integers = [array.astype(np.int64) for array in (m.indptr, m.indices, self.labels)]
         names = [str(token) for token in self.tokens]
         weights = [] if self.weights is None else [self.weights]
-        return (*integers, m.data, m.shape, self.classes, names, *weights)
+        numbers = [] if self.numbers is None else ["scores", self.numbers]
+        return (*integers, m.data, m.shape, self.classes, names, *weights, *numbers)
 
     @property
     def n_documents(self) -> int:
@@ -94,6 +98,11 @@ class Counts:
     def n_classes(self) -> int:
         """K."""
         return len(self.classes)
+
+    @property
+    def targets(self) -> Ints | Floats:
+        """What a model predicts: the scores of documents, or the index of their class."""
+        return self.labels if self.numbers is None else self.numbers
 
     @cached_property
     def lengths(self) -> Floats:
@@ -133,6 +142,14 @@ class Counts:
         if self.weights is None:
             return self.present
         return self._documents_by_class(self.weights)
+
+    @property
+    def sums_of_numbers(self) -> Floats:
+        """Sum of the scores, times their weights, of the documents that contain each type,
+        shape (|S|,)."""
+        assert self.numbers is not None
+        weights = 1.0 if self.weights is None else self.weights
+        return np.asarray(self._documents_by_class(self.numbers * weights).sum(axis=1))
 
     def _documents_by_class(self, weights: Floats) -> Floats:
         sums = np.zeros((self.n_types, self.n_classes))
@@ -230,8 +247,9 @@ class Counts:
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
         """The same types, some of the documents (index, mask or slice)."""
         weights = None if self.weights is None else self.weights[which]
+        numbers = None if self.numbers is None else self.numbers[which]
         matrix = select(self.matrix, which)
-        return Counts(matrix, self.labels[which], self.classes, self.tokens, weights)
+        return Counts(matrix, self.labels[which], self.classes, self.tokens, weights, numbers)
 
     def holders(self, types: Ints) -> list[Ints]:
         """The documents that contain each of some types, ascending."""
@@ -240,3 +258,11 @@ class Counts:
         columns = self.matrix[:, types].tocsc()
         boundaries = columns.indptr[1:-1]
         return np.split(columns.indices.astype(np.int64), boundaries)
+
+
+def score_sides(numbers: Floats, weights: Floats | None = None) -> Ints:
+    """1 for scores above their (weighted) mean, else 0, shape (n,).
+
+    These take the place of classes where documents are drawn in proportion.
+    """
+    return np.asarray(numbers > np.average(numbers, weights=weights), dtype=np.int64)
