@@ -91,7 +91,7 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a model that `save` or `tokensieve train --task scores` wrote.
+        """Load a model that `save` wrote.
 
         Raises:
             InputError: there is none, it is damaged, or it predicts something other than scores.
