@@ -29,6 +29,8 @@ RUNS = {  # command → arguments, in a folder with reviews.csv and pairs.csv
         "--fail-on",
         "0.5@1%",
         "--card",
+        *"--format sarif --format junit --export cleanlab --export label-studio".split(),
+        *"--export argilla --export doccano".split(),
     ],
     "audit of pairs": ["pairs.csv", "--pairs", "chosen,rejected"],
     "compare": ["audit", "audit"],

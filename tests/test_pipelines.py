@@ -34,6 +34,21 @@ def reviews(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_action_installs_itself_where_no_version_is_named() -> None:
+    [step] = [
+        step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Install"
+    ]
+    for version, installed in (("", "/the/action"), ("==0.4.0", "tokensieve==0.4.0")):
+        done = subprocess.run(
+            ["bash", "-e", "-c", f'python() {{ echo "$@"; }}\n{step["run"]}'],
+            env=os.environ | {"VERSION": version, "GITHUB_ACTION_PATH": "/the/action"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == f"-m pip install {installed}"
+
+
 def settings(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
@@ -44,7 +59,8 @@ def test_the_hook_fails_on_a_shortcut_and_passes_without(run: Run, reviews: Path
     hook = settings(".pre-commit-hooks.yaml")[0]
     program, command = shlex.split(hook["entry"])
     assert program == "tokensieve" and hook["pass_filenames"] is False
-    assert run(command, str(reviews), *hook["args"])[0] == 3
+    status, _, reasons = run(command, str(reviews), *hook["args"])
+    assert status == 3 and "leaked" in reasons and "over-budget.csv" in reasons
     loose = [arg.replace("0.9@1%", "0.99@50%") for arg in hook["args"]]
     assert run(command, str(reviews), *loose)[0] == 0
 
@@ -78,6 +94,9 @@ def test_the_action_runs_its_own_script(
     )
     assert done.returncode == status, done.stderr
     assert (tmp_path / "tokensieve-audit" / "report.html").exists()
+    assert (tmp_path / "tokensieve-audit" / "findings.sarif").exists()
+    assert f" file={reviews},line=" in done.stdout
+    assert ("::error file=" in done.stdout) == (status == 3)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -92,7 +111,8 @@ def test_compare_as_hook_and_as_a_step_of_the_action(
     hook = settings(".pre-commit-hooks.yaml")[1]
     program, command = shlex.split(hook["entry"])
     assert program == "tokensieve" and hook["pass_filenames"] is False
-    assert run(command, "clean", "tokensieve-audit", *hook["args"])[0] == 3  # leaked appeared
+    status, _, reasons = run(command, "clean", "tokensieve-audit", *hook["args"])
+    assert status == 3 and "appeared" in reasons  # leaked
     assert run(command, "clean", "clean", *hook["args"])[0] == 0
     (step,) = [
         step for step in settings("action.yml")["runs"]["steps"] if step.get("name") == "Compare"

@@ -10,6 +10,8 @@ from .auditing.demo import demo_pairs as demo_pairs
 from .auditing.demo import demo_reviews as demo_reviews
 from .auditing.masking import mask_texts as mask_texts
 from .auditing.result import Audit as Audit
+from .auditing.review_export import export_rows as export_rows
+from .auditing.review_export import rows_to_review as rows_to_review
 from .auditing.run import audit as audit
 from .auditing.settings import Budget as Budget
 from .auditing.settings import Settings as Settings

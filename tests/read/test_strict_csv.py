@@ -67,7 +67,7 @@ def test_ordinary_files_are_read_by_polars(tmp_path: Path, monkeypatch: pytest.M
             "\r\n",
         )
     )
-    only_header = iter([["text", "note"]])
+    only_header = iter([delimited._Record(1, ["text", "note"])])
     monkeypatch.setattr(delimited._DelimitedFile, "records", lambda _: only_header)
     table = formats.file_table(path, SourceSettings())
     assert sum(len(batch["text"]) for batch in table.read(["text"])) == 50

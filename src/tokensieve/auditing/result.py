@@ -58,7 +58,9 @@ class Audit(AuditData):
     """Everything an audit found (the attributes are those of `AuditData`), and its files."""
 
     own_files = (  # of an earlier audit; others in the folder are the user's
-        r"card\.md|(over-budget|label-issues|environments|pairs|test-results)\.csv|"
+        r"card\.md|findings\.(sarif|junit\.xml)|"
+        r"review-(cleanlab\.csv|label-studio\.json|argilla\.jsonl|doccano\.jsonl)|"
+        r"(over-budget|label-issues|environments|pairs|test-results)\.csv|"
         r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
     )
 

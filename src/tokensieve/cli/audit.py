@@ -14,10 +14,11 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tokensieve.auditing.settings import Settings
 from tokensieve.cli.command import (
@@ -36,7 +37,28 @@ from tokensieve.progress import DRAWING
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
+    from tokensieve.files import Content
     from tokensieve.read.label_lists import SettingsPerLabel
+
+PipelineFormat = Literal["sarif", "junit", "github"]
+ReviewTool = Literal["cleanlab", "label-studio", "argilla", "doccano"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What an audit writes besides its page, tables and model.
+
+    Attributes:
+        pictures: every picture as SVG and PNG.
+        card: the findings as a section of a dataset card.
+        formats: of pipelines; the annotations of GitHub are printed.
+        exports: tools for which the rows to review are written.
+    """
+
+    pictures: bool = True
+    card: bool = False
+    formats: tuple[PipelineFormat, ...] = ()
+    exports: tuple[ReviewTool, ...] = ()
 
 
 @command(source=SOURCES)
@@ -50,6 +72,15 @@ def _audit(
         metavar="ADDRESS",
     ),
     card: bool = option(False, "Write card.md: the findings as a section of a dataset card."),
+    formats: tuple[Literal["sarif", "junit", "github"], ...] = option(
+        (),
+        "Also write the findings for a pipeline (repeatable): findings.sarif, findings.junit.xml, "
+        "or annotations for GitHub on standard output.",
+        flag="--format",
+    ),
+    exports: tuple[Literal["cleanlab", "label-studio", "argilla", "doccano"], ...] = option(
+        (), "Write the rows to review, with reasons, for a tool (repeatable).", flag="--export"
+    ),
     out: Path = out_option("tokensieve-audit"),
     quiet: bool = QUIET,
 ) -> int:
@@ -64,11 +95,14 @@ def _audit(
 
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
+    if exports and settings.pairs is not None:
+        raise InputError("--export is for labelled documents: leave it out with --pairs")
+    outputs = Outputs(pictures, card, tuple(formats), tuple(exports))
     to_read = checked_source(source, settings, quiet or cluster is not None)
     named = " ".join(public_address(address) for address in source)
     several = SettingsPerLabel() if cluster is not None else _several_labels(to_read, settings)
     if not several.settings:
-        result = run_audit(to_read, settings, out, quiet, pictures, card, cluster=cluster)
+        result = run_audit(to_read, settings, out, quiet, outputs, cluster=cluster)
         if not quiet:
             show(result.report(), out, result.seconds["total"])
         if result.fails:  # a status of 3 is never silent
@@ -89,7 +123,7 @@ def _audit(
         taken.add(folder.lower())
         say(quiet, f"label {number} of {len(several.settings)}: {label}")
         result = run_audit(
-            to_read, label_settings, out / folder, quiet, pictures, card, f"{named}: {label}"
+            to_read, label_settings, out / folder, quiet, outputs, f"{named}: {label}"
         )
         rows.append(label_row(label, folder, result))
     from tokensieve.report.writer import save
@@ -110,14 +144,14 @@ def run_audit(
     settings: Settings,
     out: Path,
     quiet: bool,
-    pictures: bool = True,
-    card: bool = False,
+    outputs: Outputs | None = None,
     name: str = "",
     cluster: str | None = None,
 ) -> Audit:
     """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is
     that of the corpus, if it is not that of its source, and `cluster` the address of a Dask cluster
     to do it on."""
+    outputs = outputs or Outputs()
     from tokensieve.auditing.data import Invocation
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
@@ -145,17 +179,56 @@ def run_audit(
             result = audit(source, settings, progress=progress, client=client)
         result = replace(result, invocation=Invocation(_public_source(source, out), str(out)))
         progress("writing", 0.0)
-        if not pictures:  # nobody asked for them, so that nobody misses those of the page
+        if not outputs.pictures:  # nobody asked for them, so that nobody misses those of the page
             logging.getLogger("tokensieve").setLevel(logging.ERROR)
-        from tokensieve.auditing.dataset_card import dataset_card
         from tokensieve.report.writer import save
 
-        also = {"card.md": dataset_card(result).encode()} if card else {}
+        also = _further_files(result, None if isinstance(source, tuple) else source, outputs)
         if isinstance(source, tuple):  # the commands on the page need a file
             labels = corpus.frame["label"].replace_strict(dict(enumerate(corpus.classes)))
             also["reviews.csv"] = csv_table(corpus.frame.select("text").with_columns(label=labels))
-        save(result, out, pictures, start, also=also)
+        save(result, out, outputs.pictures, start, also=also)
     return result
+
+
+def _further_files(
+    result: Audit, source: str | Sequence[str] | None, outputs: Outputs
+) -> dict[str, Content]:
+    """The files for dataset cards, pipelines and reviewers; annotations are printed."""
+    files: dict[str, Content] = {}
+    if outputs.card:
+        from tokensieve.auditing.dataset_card import dataset_card
+
+        files["card.md"] = dataset_card(result).encode()
+    if outputs.exports:
+        from tokensieve.auditing.review_export import export_file_name, export_rows
+
+        for tool in outputs.exports:
+            files[export_file_name(tool)] = export_rows(result, tool)
+    if outputs.formats:
+        files |= _pipeline_files(result, source, outputs.formats)
+    return files
+
+
+def _pipeline_files(
+    result: Audit, source: str | Sequence[str] | None, formats: Sequence[PipelineFormat]
+) -> dict[str, Content]:
+    """The files for pipelines; GitHub reads its annotations from standard output."""
+    from tokensieve.auditing.pipelines.github import github_annotations
+    from tokensieve.auditing.pipelines.junit import junit
+    from tokensieve.auditing.pipelines.problems import problems_of
+    from tokensieve.auditing.pipelines.sarif import sarif
+
+    problems = problems_of(result, source)
+    files: dict[str, Content] = {}
+    if "sarif" in formats:
+        files["findings.sarif"] = sarif(problems)
+    if "junit" in formats:
+        files["findings.junit.xml"] = junit(result, problems)
+    if "github" in formats:
+        for annotation in github_annotations(problems):
+            print(annotation)
+    return files
 
 
 def _public_source(

@@ -205,8 +205,16 @@ def _fit(start: _Start, mark: str, usual: str, skip: int) -> _Fit:
 # ---- rows
 
 
-def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
-    """A table with a separator, `usual` unless another one is given or detected."""
+class _OpenedTable(NamedTuple):
+    """A file as rows of fields, the layout by which it is read, and its first lines."""
+
+    file: _DelimitedFile
+    layout: TableLayout
+    start: list[str]
+
+
+def _opened_table(usual: str, path: Path, name: str, settings: SourceSettings) -> _OpenedTable:
+    """A table, whose quotes may be escaped with backslashes."""
     text = PlainText(path, name, settings)
     start = [_hide_returns(line) for line in first_lines(text, text.has_line_feeds)]
     check_table(text.name, start)
@@ -215,8 +223,8 @@ def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings)
         text, layout.separator, settings.header, settings.quotes, layout.n_lines_above
     )
     if settings.quotes and _may_escape_quotes(text) and not file.is_sound():
-        start = [_hide_quotes(line) for line in start]
-        escaped_layout = table_layout(start, settings, usual)
+        hidden_start = [_hide_quotes(line) for line in start]
+        escaped_layout = table_layout(hidden_start, settings, usual)
         escaped_file = replace(
             file,
             separator=escaped_layout.separator,
@@ -224,8 +232,22 @@ def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings)
             has_escapes=True,
         )
         if escaped_file.is_sound():
-            file = escaped_file
-            layout = escaped_layout
+            return _OpenedTable(escaped_file, escaped_layout, hidden_start)
+        return _OpenedTable(file, layout, hidden_start)
+    return _OpenedTable(file, layout, start)
+
+
+def delimited_row_lines(usual: str, path: Path, settings: SourceSettings) -> Iterator[int]:
+    """The line in which each row of a table begins, from 1; the arguments of `delimited_table`."""
+    file = _opened_table(usual, path, path.name, settings).file
+    for record in islice(file.records(), int(file.has_header), None):
+        yield record.line
+
+
+def delimited_table(usual: str, path: Path, name: str, settings: SourceSettings) -> SourceTable:
+    """A table with a separator, `usual` unless another one is given or detected."""
+    file, layout, start = _opened_table(usual, path, name, settings)
+    text = file.text
     columns = file.columns()
 
     @cache
@@ -259,6 +281,13 @@ def _layout_notes(
         yield f"lines before the header, skipped: {' / '.join(title)[:80]!r}"
 
 
+class _Record(NamedTuple):
+    """The fields of a row, and the line in which it begins, from 1."""
+
+    line: int
+    fields: list[str]
+
+
 @dataclass(frozen=True, eq=False)
 class _DelimitedFile:
     """A text whose lines are rows of fields.
@@ -283,14 +312,15 @@ class _DelimitedFile:
     def is_sound(self) -> bool:
         """Whether the first rows can be read strictly and have several fields."""
         try:
-            rows = list(map(len, islice(self.records(), CHECKED_ROWS)))
+            rows = [len(record.fields) for record in islice(self.records(), CHECKED_ROWS)]
         except InputError:
             return False
         return bool(rows) and rows[0] > 1
 
     def columns(self) -> list[str]:
         """The names of the columns; numbers where the file has none."""
-        first_row = next(self.records(), [])[: MAX_COLUMNS + 1]
+        first_record = next(self.records(), None)
+        first_row = [] if first_record is None else first_record.fields[: MAX_COLUMNS + 1]
         if not first_row:
             raise InputError(f"{self.text.name} is empty; the first line must name the columns")
         names = [name.strip() for name in first_row]
@@ -300,7 +330,7 @@ class _DelimitedFile:
             return [name or f"column {i}" for i, name in enumerate(names, 1)]
         return names
 
-    def records(self) -> Iterator[list[str]]:
+    def records(self) -> Iterator[_Record]:
         """The header, if there is one, then the rows, read strictly."""
         csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # a document may have 50 MB
         row = 0 if self.has_header else 1
@@ -329,7 +359,7 @@ class _DelimitedFile:
                     raise self._uneven(place, len(fields), n_fields)
                 n_fields = len(fields)
                 row += 1
-                yield [_as_written(field) for field in fields]
+                yield _Record(first_line, [_as_written(field) for field in fields])
 
     def _uneven(self, place: str, n_fields: int, n_expected: int) -> InputError:
         first = "header" if self.has_header else "first row"
@@ -382,7 +412,7 @@ def _parsed_batches(
 ) -> Iterator[Batch]:
     place = {name: i for i, name in enumerate(columns)}
     records = islice(file.records(), int(file.has_header), None)
-    while rows := list(islice(records, BATCH_ROWS)):
+    while rows := [record.fields for record in islice(records, BATCH_ROWS)]:
         yield {
             name: pl.Series([row[place[name]] for row in rows], dtype=pl.String) for name in names
         }

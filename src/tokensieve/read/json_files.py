@@ -54,6 +54,16 @@ def _lines_table(text: PlainText) -> SourceTable:
     return SourceTable.of_records(text.name, records, SAMPLE_LINES, text.notes)
 
 
+def json_row_lines(path: Path, settings: SourceSettings) -> Iterator[int]:
+    """The line of each row of JSON lines, from 1; none of a list of objects."""
+    text = PlainText(path, path.name, settings)
+    if "".join(first_lines(text)[:2]).lstrip().startswith("["):
+        return
+    for number, line in enumerate(text.lines(), 1):
+        if not line.isspace():
+            yield number
+
+
 def _decoded(where: str, content: str, form: str) -> object:
     """The value that msgspec reads, or else Python's reader.
 

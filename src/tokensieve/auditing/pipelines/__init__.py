@@ -1,0 +1,1 @@
+"""Findings as the tools of a pipeline read them."""

@@ -1,0 +1,224 @@
+"""The documents that an audit would have someone read, for the tools in which people do that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import polars as pl
+
+from tokensieve import __version__
+from tokensieve.auditing.data import AuditData
+from tokensieve.errors import InputError
+from tokensieve.files import csv_table
+from tokensieve.text.vocabulary import CountedCorpus
+
+ReviewTool = Literal["cleanlab", "label-studio", "argilla", "doccano"]
+LABELS_KIND = "labels"  # the check whose findings the table of label issues lists in full
+QUALITY_DIGITS = 4
+AGENT = f"tokensieve {__version__}"
+_SCHEMA = {
+    "part": pl.String,
+    "row": pl.Int64,
+    "text": pl.String,
+    "given_label": pl.String,
+    "predicted_label": pl.String,
+    "label_quality": pl.Float64,
+    "is_label_issue": pl.Boolean,
+    "reason": pl.String,
+}
+
+
+def rows_to_review(audit: AuditData) -> pl.DataFrame:
+    """Every document of a finding, and every document whose label may be wrong, with the reason.
+
+    Documents whose label may be wrong come first, the least likely label first; the others follow
+    in the order of the findings.
+
+    Returns:
+        A row per document: part ("train" or "test"), row (in its source, from 1), text,
+        given_label, predicted_label (null unless the label may be wrong), label_quality
+        ((1 + P(given) − P(predicted)) / 2 by models that did not see the document, which cleanlab
+        calls the normalized margin; null unless the label may be wrong), is_label_issue, and
+        reason.
+
+    Raises:
+        InputError: the audit is of preference pairs, which these tools do not label.
+    """
+    if not audit.learned.task.classifies:
+        raise InputError("rows to review are exported of labelled documents, not of pairs")
+    reasons = pl.concat([_label_issue_rows(audit), _finding_rows(audit)])
+    by_document = reasons.group_by("part", "row", maintain_order=True).agg(
+        pl.col("given_label").first(),
+        pl.col("predicted_label").drop_nulls().first(),
+        pl.col("label_quality").drop_nulls().first(),
+        pl.col("is_label_issue").any(),
+        pl.col("reason").str.join("; "),
+    )
+    sides = [
+        _texts(by_document, "train", audit.learned.train),
+        _texts(by_document, "test", audit.learned.test),
+    ]
+    with_texts = by_document.join(pl.concat(sides), on=["part", "row"], maintain_order="left")
+    return with_texts.select(list(_SCHEMA))
+
+
+def _label_issue_rows(audit: AuditData) -> pl.DataFrame:
+    """The documents of label-issues.csv."""
+    issues = audit.label_issues
+    if issues.is_empty():
+        return pl.DataFrame(schema=_SCHEMA).drop("text")
+    reason = pl.format(
+        "the label may be wrong: models that did not see the document predict {}; against the "
+        "label: {}",
+        "looks_like",
+        "against",
+    )
+    return issues.select(
+        part=pl.lit("train"),
+        row=pl.col("row").cast(pl.Int64),
+        given_label=pl.col("label"),
+        predicted_label=pl.col("looks_like"),
+        label_quality=((1 - pl.col("margin")) / 2).round(QUALITY_DIGITS),
+        is_label_issue=pl.lit(True),
+        reason=reason,
+    )
+
+
+def _finding_rows(audit: AuditData) -> pl.DataFrame:
+    """The documents of all other findings."""
+    tables = [pl.DataFrame(schema=_SCHEMA).drop("text")]
+    for finding in audit.findings:
+        if finding.kind == LABELS_KIND:
+            continue
+        rows = finding.rows.select(
+            "part",
+            "row",
+            given_label=pl.col("label"),
+            predicted_label=pl.lit(None, pl.String),
+            label_quality=pl.lit(None, pl.Float64),
+            is_label_issue=pl.lit(False),
+            reason=pl.lit(f"{finding.title}: {finding.headline}"),
+        )
+        tables.append(rows.unique(["part", "row"], maintain_order=True))
+    return pl.concat(tables)
+
+
+def _texts(reviewed: pl.DataFrame, part: str, side: CountedCorpus) -> pl.DataFrame:
+    """The text of each reviewed document of one side; of those at hand."""
+    rows = reviewed.filter(pl.col("part") == part)["row"]
+    place_of = {row: place for place, row in enumerate(side.corpus.rows.tolist())}
+    at_hand = [row for row in rows if row in place_of]
+    texts = side.corpus.texts
+    columns = {
+        "part": [part] * len(at_hand),
+        "row": at_hand,
+        "text": [texts[place_of[row]] for row in at_hand],
+    }
+    return pl.DataFrame(columns, schema={name: _SCHEMA[name] for name in columns})
+
+
+def export_rows(audit: AuditData, tool: ReviewTool) -> str:
+    """The rows to review as the content of a file for a tool.
+
+    Args:
+        audit: of labelled documents.
+        tool: "cleanlab" for a CSV file with the columns of `CleanLearning.get_label_issues`;
+            "label-studio" for tasks with predictions (JSON); "argilla" for records with suggestions
+            and metadata (JSON lines); "doccano" for JSON lines whose labels can be corrected.
+
+    Raises:
+        InputError: the audit is of preference pairs, or the tool is unknown.
+    """
+    if tool not in FORMATS:
+        names = ", ".join(get_args(ReviewTool))
+        raise InputError(f"cannot export to {tool!r}; choose from {names}")
+    return FORMATS[tool].content(rows_to_review(audit))
+
+
+def export_file_name(tool: ReviewTool) -> str:
+    """The file that `audit --export` writes for a tool."""
+    return FORMATS[tool].file_name
+
+
+def _cleanlab(rows: pl.DataFrame) -> str:
+    return csv_table(rows).decode()
+
+
+def _label_studio(rows: pl.DataFrame) -> str:
+    """Tasks to import; the choice is named `label` and belongs to the text `text`."""
+    tasks = []
+    for row in rows.iter_rows(named=True):
+        data = {"text": row["text"], "label": row["given_label"]} | _origin(row)
+        task: dict[str, Any] = {"data": data, "predictions": []}
+        if row["predicted_label"] is not None:
+            choice = {
+                "from_name": "label",
+                "to_name": "text",
+                "type": "choices",
+                "value": {"choices": [row["predicted_label"]]},
+            }
+            prediction = {
+                "model_version": AGENT,
+                "score": round(1 - row["label_quality"], QUALITY_DIGITS),
+                "result": [choice],
+            }
+            task["predictions"].append(prediction)
+        tasks.append(task)
+    return json.dumps(tasks, ensure_ascii=False, indent=1)
+
+
+def _argilla(rows: pl.DataFrame) -> str:
+    """Records for `argilla.Record.from_dict`, with a field `text` and a question `label`."""
+    records = []
+    for row in rows.iter_rows(named=True):
+        record: dict[str, Any] = {
+            "id": f"{row['part']}-{row['row']}",
+            "fields": {"text": row["text"]},
+            "metadata": {"given_label": row["given_label"]} | _origin(row),
+        }
+        if row["predicted_label"] is not None:
+            suggestion = {
+                "value": row["predicted_label"],
+                "score": round(1 - row["label_quality"], QUALITY_DIGITS),
+                "agent": AGENT,
+            }
+            record["suggestions"] = {"label": suggestion}
+        records.append(record)
+    return _json_lines(records)
+
+
+def _doccano(rows: pl.DataFrame) -> str:
+    """Documents with their given label; other fields become the document's metadata."""
+    records = []
+    for row in rows.iter_rows(named=True):
+        record = {"text": row["text"], "label": [row["given_label"]]} | _origin(row)
+        if row["predicted_label"] is not None:
+            record["suggested"] = row["predicted_label"]
+        records.append(record)
+    return _json_lines(records)
+
+
+def _origin(row: dict[str, Any]) -> dict[str, Any]:
+    """Where a document comes from, and why it should be read."""
+    return {name: row[name] for name in ("part", "row", "reason")}
+
+
+def _json_lines(records: list[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+class _Format(NamedTuple):
+    """The file of a tool, and its content from the rows to review."""
+
+    file_name: str
+    content: Callable[[pl.DataFrame], str]
+
+
+FORMATS: dict[ReviewTool, _Format] = {
+    "cleanlab": _Format("review-cleanlab.csv", _cleanlab),
+    "label-studio": _Format("review-label-studio.json", _label_studio),
+    "argilla": _Format("review-argilla.jsonl", _argilla),
+    "doccano": _Format("review-doccano.jsonl", _doccano),
+}
