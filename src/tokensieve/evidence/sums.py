@@ -126,9 +126,12 @@ class TokenSums:
                 words += TokenSums.of(matrix, labels, n_classes)
                 continue
             words += TokenSums.of(sp.csr_array(matrix[:, :n_words]), labels, n_classes)
-            lengths = documents_behind[rows].astype(np.float64)
-            forms = sp.csr_array(matrix[:, n_words:])
-            formatting += TokenSums.of(forms, labels, n_classes, lengths)
+            formatting += TokenSums.of(
+                sp.csr_array(matrix[:, n_words:]),
+                labels,
+                n_classes,
+                documents_behind[rows].astype(np.float64),
+            )
         return Sums((words, formatting))
 
     @staticmethod

@@ -22,6 +22,7 @@ from tokensieve.report.blocks import (
     Terms,
     Text,
 )
+from tokensieve.text.counts import Counts
 from tokensieve.theory.claims import Claim, Outcome
 from tokensieve.theory.flow.solve import Agreement
 from tokensieve.theory.generators import GENERATED
@@ -199,7 +200,32 @@ def _outcomes(found: Verification) -> str:
 
 def _opening(found: Verification, picture: Picture) -> list[Block]:
     """What stands before the first section."""
-    counts, limit = found.counts, found.limit
+    blocks: list[Block] = [Text(_lead(found.counts), "lead")]
+    is_settled = found.limit.fate != "not settled"
+    if not is_settled and "--max-seconds" in found.limit.reason:
+        hint = (
+            "The time limit ended this run before a limit was certified. Next, allow more time "
+            "with --max-seconds; --resume FILE continues where a run stopped."
+        )
+        blocks.append(Text(hint, "warning"))
+    blocks.append(picture)
+    for claim, plain in zip(found.claims, _PLAIN, strict=True):
+        style = _OUTCOMES[claim.outcome].style
+        blocks.append(Text(f"{claim.outcome}: {plain}", style, only=("html",)))
+    if is_settled:
+        hint = (
+            "Next: read where attention ends up. theory/limit/checker.py proves the certificate on "
+            "its own: python checker.py certificate.npz."
+        )
+        blocks.append(Text(hint, only=("html",)))
+    blocks += [
+        Text(f"{for_display(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes
+    ]
+    return blocks
+
+
+def _lead(counts: Counts) -> str:
+    """Whose claims they are, what was trained, and on what data."""
     lead = (
         "The claims are those of “Attention with Trained Embeddings Provably Selects Important "
         "Tokens” (2025). One training step was taken on random embeddings; then a vector p was "
@@ -211,27 +237,7 @@ def _opening(found: Verification, picture: Picture) -> list[Block]:
     if counts.classes not in _PLAIN_CLASSES:
         negative, positive = (for_display(name, 40) for name in counts.classes)
         lead += f"; positive means {positive}, negative means {negative}"
-    blocks: list[Block] = [Text(f"{lead}.", "lead")]
-    if limit.fate == "not settled" and "--max-seconds" in limit.reason:
-        hint = (
-            "The time limit ended this run before a limit was certified. Next, allow more time "
-            "with --max-seconds; --resume FILE continues where a run stopped."
-        )
-        blocks.append(Text(hint, "warning"))
-    blocks.append(picture)
-    for claim, plain in zip(found.claims, _PLAIN, strict=True):
-        style = _OUTCOMES[claim.outcome].style
-        blocks.append(Text(f"{claim.outcome}: {plain}", style, only=("html",)))
-    if limit.fate != "not settled":
-        hint = (
-            "Next: read where attention ends up. theory/limit/checker.py proves the certificate on "
-            "its own: python checker.py certificate.npz."
-        )
-        blocks.append(Text(hint, only=("html",)))
-    blocks += [
-        Text(f"{for_display(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes
-    ]
-    return blocks
+    return f"{lead}."
 
 
 def _about(found: Verification) -> dict[str, object]:
@@ -399,27 +405,32 @@ def _condition_numbers(limit: FlowLimit) -> list[str]:
 
 def _hypotheses(found: Verification) -> list[Block]:
     """Which hypotheses hold here; the terminal shows those that fail."""
-    total, failing = len(found.assumptions), sum(item.holds is False for item in found.assumptions)
-    head = f"All {total} hypotheses of the theory hold on this data."
-    if failing:
-        fail = verb(failing, "fail")
-        head = f"{failing} of {total} hypotheses of the theory {fail} on this data:"
+    n = len(found.assumptions)
+    n_failing = sum(item.holds is False for item in found.assumptions)
+    head = f"All {n} hypotheses of the theory hold on this data."
+    if n_failing:
+        fail = verb(n_failing, "fail")
+        head = f"{n_failing} of {n} hypotheses of the theory {fail} on this data:"
     explanation = (
         "The paper proves its claims for data that meets these conditions. Where one fails, a "
         "model may still behave as claimed, but that is not proved."
     )
     blocks: list[Block] = [Text(head, only=("terminal",)), Text(explanation, only=_PAGE)]
     for item in found.assumptions:
-        only: tuple[Medium, ...] = ("terminal", *_PAGE) if item.holds is False else _PAGE
-        reason = for_display(item.verdict, 600)
-        examples = [] if item.holds else _examples(found, item)
-        if examples:
-            reason += f"; for example {'; '.join(examples)}"
-        outcome = "not applicable" if item.holds is None else item.outcome
-        style = _OUTCOMES[item.outcome].style
-        blocks.append(Text(f"{outcome}: {item.name}", style, only=only))
-        blocks.append(Text(reason, only=only))
+        blocks += _hypothesis(found, item)
     return blocks
+
+
+def _hypothesis(found: Verification, item: Claim) -> list[Block]:
+    """A hypothesis and its reason, with examples of what breaks it."""
+    only: tuple[Medium, ...] = ("terminal", *_PAGE) if item.holds is False else _PAGE
+    reason = for_display(item.verdict, 600)
+    examples = [] if item.holds else _examples(found, item)
+    if examples:
+        reason += f"; for example {'; '.join(examples)}"
+    outcome = "not applicable" if item.holds is None else item.outcome
+    heading = Text(f"{outcome}: {item.name}", _OUTCOMES[item.outcome].style, only=only)
+    return [heading, Text(reason, only=only)]
 
 
 def _examples(found: Verification, item: Claim) -> list[str]:

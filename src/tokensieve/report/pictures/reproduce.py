@@ -58,8 +58,7 @@ def panels(picture: Picture) -> Specification:
     for i, row in enumerate(picture.data["rows"]):
         drawn = []
         for j, panel in enumerate(row):
-            draw = _bins if panel["kind"] == "bins" else _lines
-            made = draw(panel, f"{i}-{j}-")
+            made = _panel(panel, f"{i}-{j}-")
             drawn.append(made.specification | PANEL_SIZE)
             datasets |= made.data
         has_paper = any("paper" in panel for panel in row)
@@ -77,6 +76,12 @@ def panels(picture: Picture) -> Specification:
         "vconcat": rows,
         "datasets": datasets,
     }
+
+
+def _panel(panel: Mapping[str, Any], prefix: str) -> Panel:
+    if panel["kind"] == "bins":
+        return _bins(panel, prefix)
+    return _lines(panel, prefix)
 
 
 def verdicts(picture: Picture) -> Specification:

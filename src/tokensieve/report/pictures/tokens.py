@@ -155,9 +155,11 @@ def alpha_cloud(tokens: pl.DataFrame, column: str, title: str, seed: int) -> Clo
     names = name_rows(_irrelevant_as_one(points, column), column)
     for row in names:
         row["x"] *= largest
-    note = f"{circles.height:,} of {tokens.height:,} token types shown"
-    data = {"points": circles.to_dicts(), "names": names}
-    return Cloud([circle_layer, *point_names()], data, note)
+    return Cloud(
+        layers=[circle_layer, *point_names()],
+        data={"points": circles.to_dicts(), "names": names},
+        note=f"{circles.height:,} of {tokens.height:,} token types shown",
+    )
 
 
 def _irrelevant_as_one(points: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -287,12 +287,7 @@ def run_batch(
     for documents in chunks(counts, batch, settings):
         chunk = pad(counts, documents, E)
         rows = torch.from_numpy(documents).to(E.device)
-        local = {
-            name: parameter.detach().requires_grad_(learn)
-            for name, parameter in parameters.items()
-            if name != "E"
-        }
-        local["E"] = E.detach()[chunk.types].requires_grad_(learn)
+        local = _copies(parameters, chunk.types, learn)
         with torch.set_grad_enabled(learn):
             f_chunk = forward(settings, local, chunk)
         f[rows] = f_chunk.detach()
@@ -302,6 +297,17 @@ def run_batch(
             _add_gradients(parameters, local, chunk.types)
     rows = torch.from_numpy(batch).to(E.device)
     return _performance(f[rows], labels[rows])
+
+
+def _copies(parameters: Parameters, types: torch.Tensor, learn: bool) -> Parameters:
+    """The parameters apart from their graph, of E only the rows of some types."""
+    copies = {
+        name: parameter.detach().requires_grad_(learn)
+        for name, parameter in parameters.items()
+        if name != "E"
+    }
+    copies["E"] = parameters["E"].detach()[types].requires_grad_(learn)
+    return copies
 
 
 def _add_gradients(parameters: Parameters, local: Parameters, types: torch.Tensor) -> None:

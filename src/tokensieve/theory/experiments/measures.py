@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from tokensieve.arrays import Floats
+from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.importance import token_importance
 from tokensieve.text.counts import Counts
 
@@ -240,15 +240,20 @@ def bins(
     for quantity in SYMBOLS:
         if quantity not in tokens.columns:
             continue
-        y = tokens[quantity].to_numpy()
-        mean = np.bincount(bin_of_type, y, n_bins) / np.maximum(n_types, 1)
-        squares = (y - mean[bin_of_type]) ** 2
-        variance = np.bincount(bin_of_type, squares, n_bins) / np.maximum(n_types, 1)
+        mean, deviation = _mean_and_deviation(bin_of_type, tokens[quantity].to_numpy(), n_bins)
         columns[f"{quantity}_mean"] = mean[is_filled]
-        columns[f"{quantity}_sd"] = np.sqrt(variance)[is_filled]
+        columns[f"{quantity}_sd"] = deviation[is_filled]
         if theirs is not None and quantity in theirs.columns:
             columns[f"paper_{quantity}"] = theirs[quantity].to_numpy()[is_filled]
     return pl.DataFrame(columns)
+
+
+def _mean_and_deviation(bin_of_type: Ints, y: Floats, n_bins: int) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of y in each bin, shapes (n_bins,); 0 in empty bins."""
+    divisor = np.maximum(np.bincount(bin_of_type, minlength=n_bins), 1)
+    mean = np.bincount(bin_of_type, y, n_bins) / divisor
+    squares = np.bincount(bin_of_type, (y - mean[bin_of_type]) ** 2, n_bins)
+    return mean, np.sqrt(squares / divisor)
 
 
 def spread_and_range(table: pl.DataFrame, quantity: str) -> Spread:

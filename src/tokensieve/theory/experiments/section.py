@@ -110,13 +110,17 @@ def _bin_panels(result: ExperimentResult) -> list[list[Panel]]:
         suffix = name.removeprefix("bins")
         tokens = tokens_of.get(f"tokens{suffix}")
         if name.startswith("bins") and tokens is not None:
-            part = suffix.strip("-")
-            title = TITLES.get(part, part.replace("-", " "))
-            quantities = [name for name in ("score", "value") if name in tokens.columns]
-            rows.append([_bin_panel(title, quantity, table, tokens) for quantity in quantities])
+            rows.append(_panels_of_table(suffix.strip("-"), table, tokens))
     if rows and all(len(row) == 1 for row in rows):
         return [[panel for row in rows for panel in row]]
     return rows
+
+
+def _panels_of_table(part: str, table: pl.DataFrame, tokens: pl.DataFrame) -> list[Panel]:
+    """The panels of the scores and of the values, as far as the types have them."""
+    title = TITLES.get(part, part.replace("-", " "))
+    quantities = [name for name in ("score", "value") if name in tokens.columns]
+    return [_bin_panel(title, quantity, table, tokens) for quantity in quantities]
 
 
 def _bin_panel(title: str, quantity: str, table: pl.DataFrame, tokens: pl.DataFrame) -> Panel:

@@ -100,8 +100,7 @@ def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
         length = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
         first = values * length / 4
         second = values * length**2 / 4
-        third = 7 / 16 * values * length**3
-        total += MAX_THIRD_OF_LOSS * first**3 + 3 / 4 * first * second + third
+        total += MAX_THIRD_OF_LOSS * first**3 + 3 / 4 * first * second + 7 / 16 * values * length**3
     return total / land.counts.n_documents
 
 

@@ -124,12 +124,8 @@ def max_margin(
     Raises:
         InputError: shapes that do not agree, or embeddings that are not finite.
     """
-    m, started = counts.matrix, time.monotonic()
-    if selected.shape != (m.nnz,) or E.shape[0] != counts.n_types:
-        shapes = f"selection {selected.shape} and embeddings {E.shape}"
-        raise InputError(f"{shapes} do not fit {m.nnz} entries of {counts.n_types} types")
-    if not np.isfinite(E).all():
-        raise InputError("embeddings are not finite: use a smaller step size")
+    started = time.monotonic()
+    _check_problem(counts, E, selected)
     problem = _Problem(counts, E, np.ascontiguousarray(selected, dtype=np.bool_))
     z = np.zeros(problem.E.shape[1]) if near is None else problem.basis.T @ near
     # So short that every margin is below one.
@@ -150,6 +146,16 @@ def max_margin(
             solution = replace(solution, status="stopped early")
             break
     return _certify(problem, solution, n_written)
+
+
+def _check_problem(counts: Counts, E: Floats, selected: NDArray[np.bool_]) -> None:
+    """Raise an `InputError` for shapes that do not agree, and numbers that are not finite."""
+    n_entries = counts.matrix.nnz
+    if selected.shape != (n_entries,) or E.shape[0] != counts.n_types:
+        shapes = f"selection {selected.shape} and embeddings {E.shape}"
+        raise InputError(f"{shapes} do not fit {n_entries} entries of {counts.n_types} types")
+    if not np.isfinite(E).all():
+        raise InputError("embeddings are not finite: use a smaller step size")
 
 
 class _Problem:
@@ -314,7 +320,8 @@ def _of_solution(problem: _Problem, certificate: Margin, z: Floats, D: Floats) -
     """The certificate of a z that is not zero, with the differences D of its support."""
     multipliers = certificate.multipliers
     shadow = D.T @ multipliers
-    norm, total = float(np.linalg.norm(z)), float(multipliers.sum())
+    norm = float(np.linalg.norm(z))
+    total = float(multipliers.sum())
     smallest = float(problem.closest_types(z)[1].min())
     primal = (norm / smallest) ** 2 / 2 if smallest > 0 else math.inf
     dual = (total / float(np.linalg.norm(shadow))) ** 2 / 2
