@@ -337,7 +337,7 @@ def _row(change: dict[str, object], has_several_classes: bool) -> tuple[object, 
     return tuple(cells)
 
 
-def _finding_counts(found: ComparedAudits) -> list[tuple[str, int, int]]:
+def _finding_counts(found: ComparedAudits) -> list[tuple[object, ...]]:
     """The title of each kind of finding, and how many of it each audit has."""
     is_for_pairs = set(found.before.classes) == {"chosen", "rejected"}
     task = Preferences if is_for_pairs else Labels

@@ -56,6 +56,7 @@ def _overview(audit: Audit) -> str:
 
 
 def _findings(audit: Audit) -> tuple[Block, ...]:
+    """The most serious findings with their advice, and how many more there are."""
     texts = []
     for finding in audit.findings[:MAX_FINDINGS]:
         headline = f"{finding.title} ({finding.level}): {finding.headline}."
@@ -67,6 +68,7 @@ def _findings(audit: Audit) -> tuple[Block, ...]:
 
 
 def _predictors(audit: Audit) -> Table:
+    """The strongest predictors of each class, with their intervals and the attention they get."""
     rows = []
     for label in audit.classes[:MAX_CLASSES]:
         for row in audit.top(label, MAX_TOKENS).iter_rows(named=True):

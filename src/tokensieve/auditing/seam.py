@@ -74,6 +74,7 @@ class Seam:
         return "".join(self._kept) + self._text[self._position :]
 
     def _neighbours(self) -> _Neighbours:
+        """What stands on both sides of the last cut: white space, and the characters beyond it."""
         left = len(self._kept)
         while left and self._kept[left - 1].isspace():
             left -= 1

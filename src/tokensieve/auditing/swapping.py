@@ -99,6 +99,7 @@ def _common_spellings(
 def _swap(
     text: str, counterparts: dict[str, str], spellings: dict[str, str], tokenizer: Tokenizer
 ) -> str | None:
+    """The text with every token replaced by its counterpart; None if it contains none of them."""
     places = _places(text, list(counterparts), tokenizer)
     if not places:
         return None

@@ -132,6 +132,7 @@ class PairedDifference:
         p_value: float,
         interval: tuple[float, float],
     ) -> PairedDifference:
+        """The comparison, its interval moved where it contradicts the exact test about zero."""
         low, high = interval
         # the test is exact and the interval is not: where they disagree about 0, the test decides
         if p_value >= LEVEL:

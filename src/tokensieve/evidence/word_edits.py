@@ -102,6 +102,7 @@ def _variants(stream: TokenStream) -> pl.DataFrame:
 
 
 def _whole_documents(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
+    """A row per document that is long enough to be compared, with the hash of all its words."""
     lengths = np.diff(stream.starts)
     hashes = sums[stream.starts[1:]] - sums[stream.starts[:-1]]
     is_compared = (lengths >= MIN_WORDS_ADDED - 1) & (lengths <= MAX_WORDS)
@@ -116,6 +117,11 @@ def _whole_documents(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFr
 
 
 def _without_each_word(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
+    """A row per word of each document, with the hash of the document without that word.
+
+    The hash of words 1 … m is Σ word_i BASE^i modulo 2⁶⁴ (`_prefix_sums`): those behind the removed
+    word move one place forward, so that their part is divided by BASE.
+    """
     lengths = np.diff(stream.starts)
     n_words = np.repeat(lengths, lengths)
     document = np.repeat(np.arange(stream.n_documents), lengths)

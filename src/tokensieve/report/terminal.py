@@ -207,6 +207,7 @@ def _style(contribution: float) -> str:
 
 
 def _show(content: Iterable[Block], console: _Console) -> None:
+    """Print blocks in order, each kind in its own way; pictures and the like are for pages."""
     for block in blocks_for(tuple(content), "terminal"):
         match block:
             case Text():

@@ -97,6 +97,7 @@ def _last_entries(row_ends: Ints, sizes: Ints) -> Ints:
 
 
 def _list_by_type(types: Positions, starts: Ints, run: slice, n_types: int) -> _ListedByType:
+    """The occurrences of every type in a run of documents, by a counting sort."""
     run_starts = starts[run.start : run.stop + 1]
     occurrences = types[run_starts[0] : run_starts[-1]].ravel()
     type_starts = np.zeros(n_types + 2, np.int64)
@@ -149,6 +150,10 @@ def fill_ngrams(types: Positions, level: int, starts: Ints, first: Ints, known: 
 def _go_through_ngrams(
     types: Positions, level: int, starts: Ints, first: Ints, known: Ints, keys: Ints
 ) -> None:
+    """Find the n-grams of a level in parallel, either to number them or to write their keys.
+
+    `known` are sorted keys; a hash table finds them in one look-up.
+    """
     bits = max(MIN_TABLE_BITS, (2 * len(known)).bit_length())
     slots = np.full(1 << bits, -1, np.int32)
     _fill_slots(known, bits, slots)

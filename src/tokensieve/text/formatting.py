@@ -122,6 +122,7 @@ TEXTS_PER_BATCH = 4096  # of which all features are in memory, a byte each
 
 
 def _features() -> dict[str, dict[str, Any]]:
+    """Token type → how to look for it: lengths, then patterns of ends and of whole texts."""
     features: dict[str, dict[str, Any]] = {}
     for minimum, below in pairwise(LENGTH_BOUNDARIES):
         features[f"⟨length {minimum}–{below}⟩"] = {"words": [minimum, below]}

@@ -322,6 +322,7 @@ class Vocabulary:
         return matrix, n_unknown.astype(np.int64)
 
     def _count_stored(self, stream: StoredTokens, bits: Bits | None) -> tuple[sp.csr_array, Ints]:
+        """As `count`, of tokens in files: a chunk at a time, and the matrix is in files too."""
         unknown = [np.empty(0, np.int64)]
 
         def blocks() -> Iterator[sp.csr_array]:

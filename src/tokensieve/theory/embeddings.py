@@ -241,6 +241,7 @@ class _Run:
 
     @classmethod
     def begin(cls, start: Start, settings: TrainingSettings) -> _Run:
+        """A run before its first step; gradient descent has no moments."""
         state = {
             "E": np.array(start.E, dtype=settings.dtype, order="C"),
             "p": np.array(start.p, dtype=np.float64),
@@ -267,6 +268,7 @@ class _Run:
         save(checkpoint, mark, {**self.state, "tables": np.stack(self.tables)}, about)
 
     def finished(self, settings: TrainingSettings, has_one_head: bool, seconds: float) -> Training:
+        """The result of a run, with v in the shape in which it was given."""
         path = pl.DataFrame(self.rows, infer_schema_length=None).cast({"step": pl.Int64})
         history = np.stack(self.tables)
         v = self.state["v"]
@@ -303,6 +305,7 @@ class _Run:
 
 
 def _check_shapes(counts: Counts, start: Start, others: dict[str, Counts]) -> None:
+    """Raise an `InputError` for shapes or vocabularies that do not agree, or no documents."""
     heads = 1 if start.v.ndim == 1 else start.v.shape[1]
     if counts.n_documents == 0:
         raise InputError("there are no documents to train on: pass at least one")

@@ -461,6 +461,7 @@ def _pictures(found: Verification) -> list[Picture]:
 
 
 def _alignment(found: Verification, tokens: pl.DataFrame) -> Picture:
+    """The picture of Lemma 4.1: how one step moved each type's embedding, against α."""
     step = found.step
     slope = f"slope {step.slope:.4g} (expected {step.expected_slope:.4g}), R² {step.r2:.4f}"
     return Picture(
@@ -483,6 +484,7 @@ def _alignment(found: Verification, tokens: pl.DataFrame) -> Picture:
 
 
 def _norm(found: Verification) -> Picture:
+    """The picture of Lemma 4.2: ‖p‖ along the curve."""
     curve = found.flow_table()
     n_steps = curve.height - 1
     summary = f"{found.flow.norm[-1]:,.5g} at the end, after {n_steps:,} steps of gradient flow"
@@ -500,6 +502,7 @@ def _norm(found: Verification) -> Picture:
 
 
 def _angle(found: Verification, agreement: Agreement) -> Picture:
+    """The picture of Theorem 4.3: the angle between p and its limit."""
     summary = f"{agreement.angle:.3g} rad at the end"
     if math.isfinite(agreement.exponent):
         exponent = f"{agreement.exponent:.2f} ± {agreement.standard_error:.2f}"
@@ -523,6 +526,7 @@ def _angle(found: Verification, agreement: Agreement) -> Picture:
 
 
 def _gaps(found: Verification, gaps: pl.DataFrame) -> Picture:
+    """The picture of score gaps that settle, and of the tight ones, which grow most slowly."""
     compared = found.limit.compared
     summary = (
         f"prediction (dashed) from log t = {compared.begins:.3g}; distance to its path "
@@ -548,6 +552,7 @@ def _gaps(found: Verification, gaps: pl.DataFrame) -> Picture:
 
 
 def _scores(found: Verification, tokens: pl.DataFrame, when: Literal["before", "after"]) -> Picture:
+    """The picture of all scores against α, at the start of the flow or at its end."""
     caption, row = "Scores at the random start, after one step.", 0
     if when == "after":
         caption, row = "A document attends to its tokens of highest score.", -1
@@ -569,6 +574,7 @@ def _scores(found: Verification, tokens: pl.DataFrame, when: Literal["before", "
 
 
 def _selected(tokens: pl.DataFrame) -> Picture:
+    """The picture of the tokens that most documents select."""
     selected = tokens.filter(pl.col("selected_in") > 0)
     return Picture(
         name="selected",

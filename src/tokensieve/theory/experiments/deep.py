@@ -230,6 +230,7 @@ class DeepTraining:
         self.values.append(value)
 
     def _save(self, path: Path, mark: str) -> None:
+        """Write the state of training, from which `_resume` goes on to the same bits."""
         arrays = {name: parameter.cpu().numpy() for name, parameter in self._parameters.items()}
         for name, parameter in self._parameters.items():
             for moment, state in self._optimizer.state[parameter].items():

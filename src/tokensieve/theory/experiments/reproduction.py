@@ -122,6 +122,7 @@ class Reproduction:
         return f"Of {total} experiments, {', '.join(parts[:-1])} and {parts[-1]}."
 
     def _lead(self) -> str:
+        """Scale and seeds, and whether this is only a trial."""
         seeds = self.settings["seeds"].split()
         noun = "seed" if len(seeds) == 1 else "seeds"
         lead = f"Scale {self.settings['scale']}, {noun} {', '.join(seeds)}."
@@ -158,6 +159,7 @@ class Reproduction:
         return [Picture("verdicts", "reproduce-verdicts", data, title, caption, caption)]
 
     def _verdict_table(self) -> Section:
+        """What the paper shows, what we see, and the verdict, one row per experiment."""
         heads = ("Experiment", "The paper shows", "We see", "Verdict")
         rows = [
             (

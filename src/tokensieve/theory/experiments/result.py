@@ -220,6 +220,7 @@ class ExperimentResult:
         return row
 
     def _reading_row(self, reading: str) -> dict[str, object]:
+        """A reading in the summary: in how many seeds it met every criterion, and each seed."""
         met = self.met(reading)
         return {
             "reading": reading,
@@ -230,6 +231,7 @@ class ExperimentResult:
         }
 
     def _seed_row(self, reading: str, run: SeedRun) -> dict[str, object]:
+        """One run in the summary: whether it passed, what it cost, and its figures."""
         row: dict[str, object] = {
             "seed": run.seed,
             "passed": run.passed,

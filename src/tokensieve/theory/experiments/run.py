@@ -109,6 +109,7 @@ class _Task:
         return _TaskDone(self, result)
 
     def _keep(self, result: SeedRun) -> None:
+        """Write figures and tables of a finished run, with check sums, where `kept` finds them."""
         kept = {
             "mark": self.mark,
             "seconds": result.seconds,

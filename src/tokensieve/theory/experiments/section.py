@@ -59,6 +59,7 @@ def _what_we_see(result: ExperimentResult) -> list[Text]:
 
 
 def _deciding_figures(result: ExperimentResult) -> Table:
+    """Every figure that has bounds, beside its criterion and the figure of the paper."""
     columns = (
         Column("Figure"),
         Column("Ours"),
@@ -78,6 +79,7 @@ def _deciding_figures(result: ExperimentResult) -> Table:
 
 
 def _other_readings(result: ExperimentResult) -> Table:
+    """What each other reading of the paper changes, and in how many seeds it meets the criteria."""
     columns = (Column("Interpretation"), Column("What changes"), Column("Reproduced in"))
     rows = [
         (name, subscripts(result.experiment.reading(name).note), result.seeds_met(name))

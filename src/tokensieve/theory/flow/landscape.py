@@ -328,6 +328,7 @@ class Landscape:
         return Slope(gradient.downhill, gradient.log_size)
 
     def point(self, p: Floats) -> PointFigures:
+        """The loss at a point, its gradient, and how much of the forces does not cancel."""
         terms = self.at(p)
         gradient = self._gradient(terms)
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
@@ -457,6 +458,7 @@ class Landscape:
         return g
 
     def _gradient(self, terms: Terms) -> Gradient:
+        """∇L from its terms; exactly zero where all forces cancel."""
         slope = self.E.T @ terms.a
         size = float(np.linalg.norm(slope))
         if size == 0:

@@ -191,6 +191,7 @@ class Exponentials:
         return Jacobian(H / size, forces.downhill / size, math.log(size) + forces.log_scale)
 
     def _forces(self, q: Floats) -> Forces:
+        """The force on each pair and −∇Φ; relative to the strongest, as all may underflow."""
         level, n_groups = self.log_forces(q), len(self.F)
         top = float(level.max(initial=-math.inf))
         if top == -math.inf:

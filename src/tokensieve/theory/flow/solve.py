@@ -351,6 +351,7 @@ class SplitFlow:
         return self.solver.here.outside(self.solver.x)
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
+        """An integrator in coordinates that split off the ties, or, before any has settled, in p."""
         land, face = self._land, self.face
 
         def choose(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:
@@ -511,6 +512,7 @@ class Curve:
         return noise > self._settings.tolerance * (1 + norm)
 
     def _converged(self, minimum: FiniteMinimum) -> Ending:
+        """The verdict that p converges to a point, which becomes the limit."""
         self.limit = minimum.point
         distance = float(np.linalg.norm(minimum.point - self.z))
         words = f"p converges to a finite point {distance:.3g} away from the last one computed"

@@ -92,6 +92,7 @@ class TightPairs:
 
     @classmethod
     def of(cls, slow: Exponentials, is_tight: NDArray[np.bool_], direction: Floats) -> TightPairs:
+        """The tight pairs of a direction, in coordinates of the span of their differences."""
         pairs = slow.pairs[is_tight]
         span = span_of(slow.F, pairs)
         return cls(

@@ -322,12 +322,14 @@ class Search:
         return Attempt(prediction, start, Comparison(float(times[row]), float(times[-1]), error))
 
     def _longer(self, flow: Flow, log_time: float) -> Flow:
+        """The curve followed on to a later log t, in the time that is left."""
         left = max(self.deadline - time.monotonic(), 0.0)
         settings = replace(flow.settings, max_log_time=log_time, max_seconds=left)
         start = flow.at(0)
         return gradient_flow(self.land.counts, self.E, self.land.w, start, settings, after=flow)
 
     def _unsettled(self, flow: Flow, prediction: Prediction, last: float) -> FlowLimit:
+        """The result where no prediction could begin: what is missing, a longer curve or more time."""
         reason = (
             f"at log t = {last:.4g} some score gaps neither settle nor grow like log t; "
             "a longer flow may decide"

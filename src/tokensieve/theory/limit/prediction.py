@@ -105,6 +105,7 @@ class Prediction:
 
     @property
     def changes(self) -> list[SelectionChange]:
+        """Where the predicted path goes over to another selection, in order of time."""
         changes = []
         for before, after in itertools.pairwise(self.phases):
             is_same_face = np.array_equal(after.ties.face.mask, before.ties.face.mask)
