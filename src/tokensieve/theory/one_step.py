@@ -163,7 +163,7 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
 
 
 def _check(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> None:
-    """Raise an `InputError` for shapes that do not agree, no documents, or an unusable step size."""
+    """Raise an `InputError` for shapes that disagree, no documents, or an unusable step size."""
     if counts.n_documents == 0:
         raise InputError("there are no documents: a gradient step needs at least one")
     if E.shape != (counts.n_types, p.size) or v.shape[:1] != p.shape:

@@ -569,7 +569,7 @@ class Data:
 def _data(
     source: Counts | Corpus | None, settings: VerifySettings, progress: Progress | None
 ) -> Data:
-    """The documents to verify on: given counts, a corpus that is counted here, or generated ones."""
+    """The documents to verify on: given counts, a corpus to be counted, or generated ones."""
     if source is None:
         n, types = settings.documents, settings.types
         tokens = n * settings.length

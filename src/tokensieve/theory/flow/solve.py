@@ -351,7 +351,7 @@ class SplitFlow:
         return self.solver.here.outside(self.solver.x)
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        """An integrator in coordinates that split off the ties, or, before any has settled, in p."""
+        """An integrator in coordinates that split off the ties; before any has settled, in p."""
         land, face = self._land, self.face
 
         def choose(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:

@@ -115,7 +115,7 @@ class SplitLandscape:
         return PointFigures(loss, self._log(size, terms), size / whole)
 
     def hessian(self, x: Floats, clock: float | None = None) -> Jacobian:
-        """As `Landscape.hessian`, in the coordinates on V and V^⊥; forces on open entries count as they are."""
+        """As `Landscape.hessian`, in the coordinates on V and V^⊥."""
         terms = self._terms(x)
         downhill = self._last_downhill
         size = float(np.linalg.norm(downhill)) or 1.0

@@ -329,7 +329,7 @@ class Search:
         return gradient_flow(self.land.counts, self.E, self.land.w, start, settings, after=flow)
 
     def _unsettled(self, flow: Flow, prediction: Prediction, last: float) -> FlowLimit:
-        """The result where no prediction could begin: what is missing, a longer curve or more time."""
+        """The result where no prediction could begin: a longer curve or more time is missing."""
         reason = (
             f"at log t = {last:.4g} some score gaps neither settle nor grow like log t; "
             "a longer flow may decide"
