@@ -436,7 +436,7 @@ def csv_table(frame: pl.DataFrame) -> bytes:
 
 
 def _as_text(cell: pl.Expr) -> pl.Expr:
-    """With an apostrophe before what a spreadsheet would calculate."""
+    """The cell, with an apostrophe before what a spreadsheet would calculate."""
     is_number = cell.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
     is_harmless = ~cell.str.contains(r"^[=+\-@\t\r']")
     return pl.when(is_number | is_harmless).then(cell).otherwise(pl.lit("'") + cell)

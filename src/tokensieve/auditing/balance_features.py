@@ -108,7 +108,7 @@ def _signs_of_sides(corpus: Corpus) -> Floats:
 
 
 def _longer_side(corpus: Corpus) -> Floats:
-    """For each document of a pair, in one column per bin of |log length ratio|: half the sign.
+    """A column per bin of |log length ratio|: ½ for the longer answer of a pair, −½ for the other.
 
     The two documents of a pair follow each other, so both halves add up to +1 if the chosen answer
     is longer, −1 if it is shorter.

@@ -79,7 +79,7 @@ class LabelAudits:
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """The same as a table, a row per label."""
+        """The audits as a table, a row per label."""
         return pl.DataFrame(self.rows, infer_schema_length=None)
 
     def files(self) -> dict[str, Content]:

@@ -221,7 +221,8 @@ def _marks_of(folder: Path) -> list[Mark]:
 
 
 def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]:
-    """Of 10/10 and 1/10, a mark for the class of each: that in which it is most over-represented.
+    """Each token as a mark of the class in which it is most over-represented, as 10/10 and 1/10 are
+    marks of two classes.
 
     The class whose tokens are in the most documents comes first.
     """

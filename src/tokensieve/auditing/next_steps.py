@@ -249,7 +249,7 @@ def _as_path(written: str) -> str:
 
 
 def _written_options(audit: AuditData, names: Collection[str]) -> list[str]:
-    """Those of the audit's settings with these names that are not the defaults, as options."""
+    """The settings with these names, written as options; those with their default are left out."""
     words: list[str] = []
     for field in fields(audit.settings):
         value = getattr(audit.settings, field.name)

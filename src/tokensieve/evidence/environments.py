@@ -224,7 +224,7 @@ class Heterogeneity:
         )
 
     def p_value(self) -> Floats:
-        """Of "the ratio is the same everywhere", shape (|S|, K); 1 in one environment."""
+        """p of "the ratio is the same everywhere", shape (|S|, K); 1 in one environment."""
         degrees = self.degrees[:, None]
         tail = gammaincc(np.maximum(degrees, 1) / 2, self.q_statistic / 2)
         return np.asarray(np.where(degrees > 0, tail, 1.0))
@@ -297,7 +297,7 @@ def _cochran_q(sides: Sequence[GroupSums], theta: Floats) -> Floats:
 
 
 def _total(sides: Sequence[GroupSums]) -> GroupSums:
-    """The same groups over all environments."""
+    """The sums of each group over all environments."""
     return GroupSums(
         np.stack([groups.shares for groups in sides]).sum(axis=0),
         np.stack([groups.squared_shares for groups in sides]).sum(axis=0),

@@ -217,7 +217,7 @@ class Statistics:
         )
 
     def importance(self, **others: Any) -> Importance:
-        """With the other attributes of `Importance` as they are.
+        """These statistics as an `Importance`; its other attributes are passed on as they are.
 
         Of two classes these are the statistics of the second, which the first mirrors.
         """

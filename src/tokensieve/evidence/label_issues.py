@@ -42,7 +42,7 @@ class LabelIssues:
         return cls(places, places, np.zeros(0))
 
     def where(self, mask: NDArray[np.bool_]) -> LabelIssues:
-        """Those that a mask keeps, shape (m,)."""
+        """The issues for which a mask, shape (m,), is true."""
         return LabelIssues(self.documents[mask], self.looks_like[mask], self.margin[mask])
 
 

@@ -89,7 +89,7 @@ class Pair:
 
     @property
     def rate_of_others(self) -> float:
-        """The same of the documents it is compared with."""
+        """The fraction of the class among the documents that the pair is compared with."""
         return self.n_others_right / max(self.n_others, 1)
 
 

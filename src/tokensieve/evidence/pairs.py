@@ -224,7 +224,7 @@ class WinRates:
         return cls(expit(theta), 0.5 + interval.low, 0.5 + interval.high, p_value, q_value)
 
     def columns(self, prefix: str) -> dict[str, Any]:
-        """As columns of a table."""
+        """The rates as columns of a table, their names with a prefix."""
         return {
             f"{prefix}win_rate": self.rate,
             f"{prefix}low": self.low,
@@ -256,7 +256,7 @@ class PairModel:
 
     @classmethod
     def of(cls, differences: sp.csr_array, features: Floats) -> PairModel:
-        """With β estimated once, without any type."""
+        """The model of some pairs, whose effect β of length is estimated once, without any type."""
         n, n_types = differences.shape
         return cls(
             differences,

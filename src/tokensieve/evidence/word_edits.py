@@ -62,7 +62,7 @@ def _pairs_of(variants: pl.DataFrame) -> Ints:
     )
     buckets = buckets.filter(pl.col("n") > 1)
     members = variants.join(buckets, on=["hash", "words"])
-    # of documents that only share what is left without a word, long ones are near copies
+    # two documents that are equal without a word of each are near copies only if they are long
     is_long = pl.col("words") + 1 >= MIN_WORDS_MOVED
     partner = pl.coalesce("first_whole", pl.when(is_long).then("first"))
     pairs = members.with_columns(partner=partner).filter(

@@ -245,7 +245,7 @@ class Counts:
         return replace(part, weights=weights / weights.mean()), rows
 
     def rows(self, which: NDArray[np.generic] | slice) -> Counts:
-        """The same types, some of the documents (index, mask or slice)."""
+        """The counts of some of the documents (index, mask or slice), over the same types."""
         weights = None if self.weights is None else self.weights[which]
         numbers = None if self.numbers is None else self.numbers[which]
         matrix = select(self.matrix, which)

@@ -233,7 +233,7 @@ class _Strings:
 
     @classmethod
     def longer(cls, shorter: _Strings, runs: _Runs, n: int) -> _Strings:
-        """Those of n clusters that occur twice or more, from those of n − 1."""
+        """The strings of n clusters that occur twice or more, found among those of n − 1."""
         n_places = len(runs.ids)
         keys = np.full(n_places, NOT_LISTED, np.int64)
         n_starts = max(n_places - n + 1, 0)

@@ -148,7 +148,7 @@ def _add_words(documents: list[Json], matrix: sp.csr_array, vocabulary: Vocabula
 def _shortest_documents(
     audit: InteractiveAudit, n_characters: Ints, fits: NDArray[np.bool_]
 ) -> list[int]:
-    """For the types of most extreme effect, value or score: the shortest documents with them."""
+    """The shortest documents that contain the types of most extreme effect, value or score."""
     if audit.tokens.is_empty():
         return []
     test = audit.learned.test.counts
@@ -166,7 +166,7 @@ def _shortest_documents(
 
 
 def _documents_with_each(counts: Counts, types: Ints) -> Iterator[Ints]:
-    """For each type the documents that contain it, of some types at a time.
+    """The documents that contain each type, for some types at a time.
 
     Many types are common, and all at once take much memory.
     """
@@ -251,7 +251,7 @@ def _extreme_tokens(table: pl.DataFrame) -> list[str]:
 
 
 def _documents_for_lines(audit: InteractiveAudit, types: Ints) -> list[list[int]]:
-    """For each type the training documents whose lines are shown."""
+    """The training documents whose lines are shown, for each type."""
     counts = audit.learned.train.counts
     effects = audit.tokens["effect"].fill_nan(0).to_numpy().reshape(len(counts.classes), -1)
     predicted = np.argmax(effects[:, types], axis=0).tolist()

@@ -339,7 +339,7 @@ def _start_and_frozen(figures: Mapping[str, Mapping[str, float]]) -> list[Measur
 
 
 def dimension(bench: Bench) -> SeedRun:
-    """The same training and the same first step at each dimension d."""
+    """Train, and take one step, at each dimension d; all else stays the same."""
     split = bench.load("imdb")
     dimensions = bench.settings["dimensions"]
     rows = []
@@ -537,7 +537,7 @@ def _deep_accuracies(bench: Bench, split: Split) -> dict[str, float]:
 
 
 def with_pairs(counts: Counts) -> Counts:
-    """The same documents with a type for every pair of types: the product of their counts.
+    """Give the documents a further type for every pair of types: the product of their counts.
 
     There are |S| + |S|(|S| − 1)/2 types in all.
     """

@@ -99,7 +99,7 @@ class DeepSettings:
 
 
 class Performance(NamedTuple):
-    """Of a model on some documents."""
+    """Mean loss and accuracy of a model on some documents."""
 
     loss: float  # mean
     accuracy: float

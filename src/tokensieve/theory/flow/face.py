@@ -97,7 +97,7 @@ class Face:
 
     @staticmethod
     def ties(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
-        """Of each type the first one that a selection, shape (nnz,), ties it to, shape (|S|,)."""
+        """The first type that a selection, shape (nnz,), ties each type to, shape (|S|,)."""
         document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
         last = np.zeros(counts.n_documents, int)
         last[document] = types
@@ -224,10 +224,11 @@ def share_along(A: Floats, pairs: Ints, directions: Floats) -> Floats:
 
 
 def still_leaving(leaving: Ints, level: Floats, document: Ints, is_repeated: bool) -> Ints:
-    """Of several loose types of a document all but the highest, which may be tied without the
-    others.
+    """The loose types that leave first: of each document all but the highest, which may be tied
+    without the others.
 
-    If that changes nothing, because the others are tied again through V, all of them.
+    If no document has several, or the same face came up before because others are tied again
+    through V, all of them leave.
     """
     leaving = leaving[np.lexsort((level[leaving], document[leaving]))]
     has_higher = document[leaving[:-1]] == document[leaving[1:]]

@@ -84,7 +84,7 @@ SETTLED_PRODUCT = 3.0
 
 
 class Agreement(NamedTuple):
-    """Of a curve with a direction: the last angle, and the slope of log angle against log ‖p‖.
+    """How a curve approaches a direction: its last angle, and the slope of log angle over log ‖p‖.
 
     With unique, strictly positive multipliers of the max-margin direction the theory has −1; nan
     with fewer than four points.
@@ -493,7 +493,7 @@ class Curve:
         return None
 
     def _within_norm(self, earlier: dict[str, Floats]) -> list[CurveRow]:
-        """Its rows up to the largest norm; at least one."""
+        """The rows of an earlier curve up to the largest norm; at least one."""
         norms = np.hypot(np.linalg.norm(earlier["coordinates"], axis=1), self._rest)
         # the curve ended at this norm up to rounding, and goes on from there
         is_beyond = norms > self._settings.max_norm * (1 + 1e-9)

@@ -76,8 +76,12 @@ GRADES: dict[Proved, str] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of a prediction with the rest of the curve: first and last log t, and the largest distance
-    over ‖p‖."""
+    """How far a prediction is from the rest of the curve.
+
+    Attributes:
+        begins, ends: the first and the last log t that are compared.
+        error: the largest distance, relative to ‖p‖.
+    """
 
     begins: float = math.nan
     ends: float = math.nan

@@ -141,7 +141,7 @@ class DocumentSizes:
 
 
 def distance_from_lead(land: Landscape, face: Face) -> Floats:
-    """Of each entry the distance of its embedding from that of a selected type of its document."""
+    """How far the embedding of each entry is from that of a selected type of its document."""
     types, document = land.counts.matrix.indices, land.counts.entry_documents
     lead = np.zeros(land.counts.n_documents, np.int64)
     lead[document[face.mask]] = types[face.mask]
