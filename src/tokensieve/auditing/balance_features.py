@@ -108,10 +108,10 @@ def _signs_of_sides(corpus: Corpus) -> Floats:
 
 
 def _longer_side(corpus: Corpus) -> Floats:
-    """A column per bin of |log length ratio|: ½ for the longer answer of a pair, −½ for the other.
+    """Which answer of a pair is longer, a column per bin of |log length ratio|, shape (n, bins).
 
-    The two documents of a pair follow each other, so both halves add up to +1 if the chosen answer
-    is longer, −1 if it is shorter.
+    Both documents of a pair get ½ if the chosen answer is longer, −½ if it is shorter, so that
+    together they add up to ±1.
     """
     characters = np.maximum(corpus.characters, 1).astype(np.float64)
     log_length = np.log(characters).reshape(-1, 2)
