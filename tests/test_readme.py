@@ -109,7 +109,8 @@ def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
 
 
 HELD = [d for d in DOCUMENTS if blocks(d.read_text())]
-LONG = {"pipelines.md", "audit.md", "preferences.md", "manager.md", "chinese.md"}  # several audits each
+# several audits each
+LONG = {"pipelines.md", "audit.md", "preferences.md", "manager.md", "chinese.md"}
 
 
 @pytest.mark.parametrize("document", HELD, ids=lambda d: d.name)
