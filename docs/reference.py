@@ -32,6 +32,7 @@ RUNS = {  # command → arguments, in a folder with reviews.csv and pairs.csv
         *"--format sarif --format junit --export cleanlab --export label-studio".split(),
         *"--export argilla --export doccano".split(),
     ],
+    "audit of scores": "stars.csv --text text --label stars --task scores".split(),
     "audit of pairs": ["pairs.csv", "--pairs", "chosen,rejected"],
     "compare": ["audit", "audit"],
     "mask": ["reviews.csv", "--text", "text", "--token", "tablet"],
@@ -106,6 +107,7 @@ def files_page() -> str:
                     columns = next(csv.reader(file))
                 page += [f"**`{path.name}`**\n", "| column | meaning |", "|---|---|"]
                 table = described["columns"] | described.get(path.stem, {})
+                table |= described.get(f"{name}: {path.stem}", {})
                 page += [
                     f"| `{column}` | {_meaning(table, _general(column), missing)} |"
                     for column in columns
@@ -144,6 +146,8 @@ def written() -> Iterator[dict[str, Path]]:
         os.chdir(home)
         try:
             frame.write_csv("reviews.csv")
+            stars = [4 * y + 1 + i % 2 - y for i, y in enumerate(reviews.labels)]
+            frame.select("text", stars=pl.Series(stars)).write_csv("stars.csv")
             demo_pairs(300).write_csv("pairs.csv")
             models = [f"model {i % 3}" for i in range(demo_pairs(300).height + 1)]
             battles = demo_pairs(300).with_columns(

@@ -13,6 +13,7 @@ from .auditing.result import Audit as Audit
 from .auditing.review_export import export_rows as export_rows
 from .auditing.review_export import rows_to_review as rows_to_review
 from .auditing.run import audit as audit
+from .auditing.scores.run import audit_scores as audit_scores
 from .auditing.settings import Budget as Budget
 from .auditing.settings import Settings as Settings
 from .diagnose.diagnosis import Diagnosis as Diagnosis

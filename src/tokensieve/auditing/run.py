@@ -121,6 +121,8 @@ def audit(
         run.clock.lap("reading")
     else:
         _refuse_reading_options(options)
+    if corpus.scores is not None:
+        raise InputError("labels are scores: call tokensieve.audit_scores instead of audit")
     return _audited(_trained(corpus, run), run, test_given=corpus.test is not None)
 
 

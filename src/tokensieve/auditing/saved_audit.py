@@ -118,6 +118,7 @@ class SavedAudit:
         path = Path(folder)
         where = repr(str(folder)[-80:])
         summary = _read_json(path, "summary.json", where)
+        _refuse_scores(where, summary)
         tokens = _token_table(where, _read_file(path, "tokens.csv", where))
         findings = NO_FINDINGS
         if (path / "findings.json").exists():
@@ -134,6 +135,15 @@ class SavedAudit:
         if page.exists():
             saved = replace(saved, page=f"{for_display(page.parent.name, 60)}/{page.name}")
         return saved
+
+
+def _refuse_scores(where: str, summary: Any) -> None:
+    """Raise an `InputError` for an audit of scores, whose tables are others."""
+    if isinstance(summary, dict) and summary.get("task") == "scores":
+        raise InputError(
+            f"{where} is an audit of scores, which cannot be compared yet: compare mae, r2 and "
+            "spearman in the two summary.json"
+        )
 
 
 def _damaged(where: str, what: str) -> InputError:

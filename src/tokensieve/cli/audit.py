@@ -93,6 +93,13 @@ def _audit(
     from tokensieve.read.label_lists import SettingsPerLabel
     from tokensieve.report.terminal import show
 
+    if settings.task == "scores":
+        if cluster is not None or card or formats or exports:
+            raise InputError(
+                "--cluster, --card, --format and --export need classes: leave them out with "
+                "--task scores"
+            )
+        return _audit_of_scores(source, settings, out, quiet, pictures)
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
     if exports and settings.pairs is not None:
@@ -137,6 +144,37 @@ def _audit(
         where = "see over-budget.csv and findings.csv in each folder"
         say(False, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
     return 3 if over else 0
+
+
+def _audit_of_scores(
+    source: list[str], settings: Settings, out: Path, quiet: bool, pictures: bool
+) -> int:
+    """Audit documents with scores and write the results; the exit status."""
+    from tokensieve.auditing.data import Invocation
+    from tokensieve.auditing.scores.run import audit_scores, check_settings
+    from tokensieve.files import check_writable
+    from tokensieve.read.reader import read_corpus
+    from tokensieve.report.terminal import show
+    from tokensieve.report.writer import save
+
+    start = time.perf_counter()
+    check_settings(settings)  # before anything is read
+    to_read = checked_source(source, settings, quiet)
+    check_writable(out, audit=True)
+    with progress_bar(quiet) as progress:
+        progress("reading", 0.0)
+        corpus = read_corpus(to_read, settings)
+        seconds = {"reading": time.perf_counter() - start}
+        result = audit_scores(corpus, settings, progress=progress, seconds=seconds)
+        result = replace(result, invocation=Invocation(_public_source(to_read, out), str(out)))
+        progress("writing", 0.0)
+        save(result, out, pictures, start)
+    if not quiet:
+        show(result.report(), out, result.seconds["total"])
+    if result.fails:  # a status of 3 is never silent
+        say(False, f"exceeds the --fail-on limit: {', '.join(result.exceeded)}; see findings.csv")
+        return 3
+    return 0
 
 
 def run_audit(

@@ -63,6 +63,7 @@ def _balance(
     chosen = _chosen(token or [], length, audit, token_settings)
     to_read = list(source) if len(source) > 1 else source[0]
     corpus = read_corpus(to_read, reading)
+    corpus.require_classes("balance")
     data = row_features(corpus, chosen.tokens, chosen.has_length, chosen.tokenizer)
     result = balance(data.features, data.labels)
     require_enough_documents(result, data.names, data.features, data.labels)

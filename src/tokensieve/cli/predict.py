@@ -80,7 +80,10 @@ def _predict(
     training = _read_training(model, classifier)
     likely = [*(answers or text or training.fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
-    if answers:
+    if classifier.predicts_scores:
+        documents = _Documents.read(classifier, training, table, text, label, keep)
+        results = _predict_scores(classifier, table, documents)
+    elif answers:
         results = _predict_pairs(classifier, table, answers, _kept_columns(table, keep))
     else:
         results = _predict_documents(classifier, training, table, text, label, keep)
@@ -228,6 +231,47 @@ class _Preference:
         return notes
 
 
+@dataclass(frozen=True)
+class _Documents:
+    """Texts to predict.
+
+    Attributes:
+        rows: text, label, row and "kept" of each document.
+        texts: "" where one is missing.
+        label_column: where the true labels are, if anywhere.
+        is_label_named: whether the user named it.
+        copied: columns to copy to the output.
+    """
+
+    rows: pl.DataFrame
+    texts: pl.Series
+    label_column: str | None
+    is_label_named: bool
+    copied: list[str]
+
+    @classmethod
+    def read(
+        cls,
+        model: Model,
+        training: _Training,
+        table: SourceTable,
+        text: list[str],
+        label: str | None,
+        keep: list[str] | None,
+    ) -> _Documents:
+        """Read the columns that the model reads, and those that were asked for."""
+        from tokensieve.read.rows import read_rows
+
+        token_columns = _token_columns(model)
+        text = _checked_text_columns(table, training.fields, token_columns, text)
+        label_column = label
+        if label is None and training.label in table.columns and training.label not in text:
+            label_column = training.label
+        copied = _kept_columns(table, keep, label_column)
+        rows = read_rows(table, text or None, label_column, copied, token_columns)
+        return cls(rows, rows["text"].fill_null(""), label_column, label is not None, copied)
+
+
 def _predict_documents(
     model: Model,
     training: _Training,
@@ -237,17 +281,10 @@ def _predict_documents(
     keep: list[str] | None,
 ) -> _Results:
     """Predict the class of every document, and score the predictions where labels are known."""
-    from tokensieve.read.rows import read_rows
-
-    token_columns = _token_columns(model)
-    text = _checked_text_columns(table, training.fields, token_columns, text)
-    label_column = label
-    if label is None and training.label in table.columns and training.label not in text:
-        label_column = training.label
-    copied = _kept_columns(table, keep, label_column)
-    rows = read_rows(table, text or None, label_column, copied, token_columns)
-    texts = rows["text"].fill_null("")
-    matrix, unknown = model.count(texts)
+    documents = _Documents.read(model, training, table, text, label, keep)
+    label_column = documents.label_column
+    rows = documents.rows
+    matrix, unknown = model.count(documents.texts)
     frame = model.predictions(matrix, unknown)
     f = model.logits(matrix)
     score = None
@@ -261,8 +298,8 @@ def _predict_documents(
     frame = _with_probabilities(frame, f, model)
     return _Results(
         frame=frame,
-        rows=_carried(rows, copied, frame),
-        texts=[texts],
+        rows=_carried(rows, documents.copied, frame),
+        texts=[documents.texts],
         summary={
             "documents": len(frame),
             "missing_texts": rows["text"].null_count(),
@@ -271,6 +308,60 @@ def _predict_documents(
         notes=notes,
         score=score,
     )
+
+
+def _predict_scores(model: Model, table: SourceTable, documents: _Documents) -> _Results:
+    """Predict the score of every document, and compare it with the true one where that is known."""
+    import polars as pl
+
+    matrix, unknown = model.count(documents.texts)
+    predicted = pl.Series("score", model.logits(matrix)[:, 0])
+    frame = pl.DataFrame({"score": predicted, "unknown_words": unknown})
+    measured: dict[str, object] | None = None
+    notes: list[str] = []
+    if documents.label_column is not None:
+        number = pl.col("label").cast(pl.Float64, strict=False)
+        true = documents.rows.select(label=pl.when(number.is_finite()).then(number)).to_series()
+        if true.null_count() < len(true):
+            frame = frame.insert_column(0, true)
+            measured = _measured(predicted, true, notes)
+        else:
+            notes.append(_no_numbers(table, documents))
+    return _Results(
+        frame=frame,
+        rows=_carried(documents.rows, documents.copied, frame),
+        texts=[documents.texts],
+        summary={
+            "documents": len(frame),
+            "missing_texts": documents.rows["text"].null_count(),
+            "score": measured,
+        },
+        notes=notes,
+    )
+
+
+def _no_numbers(table: SourceTable, documents: _Documents) -> str:
+    """Say that a column holds no scores: an error if the user chose it."""
+    problem = f"{table.name}: column {documents.label_column!r} has no numbers"
+    if documents.is_label_named:
+        raise InputError(f"{problem}; choose another with --label")
+    return f"{problem}, so the predictions are not compared"
+
+
+def _measured(predicted: pl.Series, true: pl.Series, notes: list[str]) -> dict[str, object]:
+    """How well scores are predicted where they are known, for summary.json; a note says it."""
+    from tokensieve.task.score_measures import ScoreMeasures
+
+    has_score = true.is_not_null()
+    measures = ScoreMeasures.of(
+        predicted.filter(has_score).to_numpy(), true.drop_nulls().to_numpy(), seed=0
+    )
+    notes.append(
+        f"mean absolute error {measures.mae.value:.3g} (95% CI {measures.mae.low:.3g} to "
+        f"{measures.mae.high:.3g}), R² {measures.r2.value:.3f}, Spearman's ρ "
+        f"{measures.spearman.value:.3f} on {plural(measures.n_documents, 'document')} with a score"
+    )
+    return {"documents": measures.n_documents} | measures.to_dict()
 
 
 def _token_columns(model: Model) -> dict[str, ColumnKind]:

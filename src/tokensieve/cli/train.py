@@ -6,7 +6,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokensieve.cli.command import (
     QUIET,
@@ -21,6 +21,9 @@ from tokensieve.escape import public_address
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
 from tokensieve.progress import Clock
+
+if TYPE_CHECKING:
+    from tokensieve.task.tasks import CorpusModel
 
 
 def _public_name(source: str | list[str]) -> str:
@@ -88,6 +91,9 @@ def _train(
             learned = train_corpus(corpus, settings, progress, clock)
             model, summary = learned.model, learned.to_dict()
             summary["settings"] |= settings.source_options()
+            if learned.model.predicts_scores:
+                _write_scores(learned, summary, out, table, quiet, clock)
+                return
             if table:
                 importance = learned.task.importance(learned.train)
                 sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
@@ -108,4 +114,37 @@ def _train(
         quiet,
         f"test accuracy {summary['test_accuracy']:.1%} (largest class: "
         f"{summary['majority_accuracy']:.1%}); {summary['token_types']:,} tokens; model in {out}",
+    )
+
+
+def _write_scores(
+    learned: CorpusModel,
+    summary: dict[str, Any],
+    out: Path,
+    with_tokens: bool,
+    quiet: bool,
+    clock: Clock,
+) -> None:
+    """Write a model of scores, and say how well it predicts."""
+    from tokensieve.files import csv_table, write_all
+    from tokensieve.model.storage import model_files
+
+    files: dict[str, Any] = dict(model_files(learned.model))
+    if with_tokens:
+        from tokensieve.auditing.scores.run import token_table
+        from tokensieve.evidence.score_ranks import score_importance
+
+        units = learned.task.units(learned.train.corpus)
+        importance = score_importance(learned.train.counts, units)
+        files["tokens.csv"] = csv_table(token_table(learned, importance.to_frame()))
+    clock.lap("report")
+    clock.seconds["total"] = sum(clock.seconds.values())
+    summary["seconds"] = clock.seconds
+    files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+    write_all(out, files)
+    say(
+        quiet,
+        f"test documents: mean absolute error {summary['mae']:.3g} (median score: "
+        f"{summary['median_score_mae']:.3g}), R² {summary['r2']:.3f}, Spearman's ρ "
+        f"{summary['spearman']:.3f}; {summary['token_types']:,} tokens; model in {out}",
     )

@@ -73,6 +73,8 @@ class DiagnoseSettings(ReadSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.task == "scores":
+            raise InputError("diagnose needs a model of classes: leave out --task scores")
         for name in ("min_documents", "max_documents", "seconds", "batch_size", "deletions"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -199,11 +199,12 @@ def loss_and_slope(f: Floats, labels: Ints | Floats) -> tuple[Floats, Floats]:
         g = -y * np.exp(-margin - loss)
         return loss, g[:, None]
     rows = np.arange(len(f))
+    index = labels.astype(np.int64, copy=False)
     log_total = np.logaddexp.reduce(f, axis=1)
     g = np.exp(f - log_total[:, None])
-    g[rows, labels] = 0.0
-    g[rows, labels] = -g.sum(axis=1)  # softmax − 1 would cancel where the prediction is certain
-    return log_total - f[rows, labels], g
+    g[rows, index] = 0.0
+    g[rows, index] = -g.sum(axis=1)  # softmax − 1 would cancel where the prediction is certain
+    return log_total - f[rows, index], g
 
 
 def _pair_loss_and_slope(f: Floats) -> tuple[Floats, Floats]:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+import polars as pl
+
 from tokensieve.errors import InputError
 from tokensieve.escape import option
 from tokensieve.name_lists import joined_group, joined_names
@@ -15,6 +17,9 @@ from tokensieve.read.values import listed
 MAX_CLASSES = 200
 MAX_UNCHECKED_CLASSES = 50  # a column with more values may be text, an identifier or a measurement
 MIN_MEAN_CLASS_SIZE = 10  # documents, if there are more than MAX_UNCHECKED_CLASSES values
+MIN_SCORES = 3  # different numbers of a scale; two are two classes
+MAX_WHOLE_SCORES = 11  # a scale from 0 to 10; longer runs of whole numbers may be codes
+MAX_CLASSES_OF_FRACTIONS = 20  # numbers such as 0.35; more of them are a measurement
 MAX_CLASSES_OF_ONE = 20  # values that occur once; more of them look like identifiers
 
 
@@ -72,7 +77,7 @@ def class_names(
             not start at 0 or 1.
     """
     names = tuple(sorted(sizes, key=label_order))
-    if len(names) > MAX_UNCHECKED_CLASSES:
+    if len(names) > MAX_UNCHECKED_CLASSES or _are_many_fractions(names):
         _check_many_classes(names, sum(sizes.values()), column)
     if len(names) < 2:
         raise InputError(
@@ -90,6 +95,55 @@ def class_names(
     return names
 
 
+def _are_many_fractions(names: Sequence[str]) -> bool:
+    """Whether these are more numbers than classes would be, some of them not whole."""
+    if len(names) <= MAX_CLASSES_OF_FRACTIONS:
+        return False
+    labels = [label_order(name) for name in names]
+    are_numbers = not any(label.is_text for label in labels)
+    return are_numbers and any(not label.number.is_integer() for label in labels)
+
+
+def likely_scores(names: Sequence[str]) -> str | None:
+    """The hint that these classes may be scores; None if they are not numbers on a scale.
+
+    Three or more numbers with fractions may be, and whole numbers without a gap, such as stars.
+    """
+    labels = [label_order(name) for name in names]
+    if len(names) < MIN_SCORES or any(label.is_text for label in labels):
+        return None
+    numbers = [label.number for label in labels]
+    has_fractions = any(not number.is_integer() for number in numbers)
+    is_scale = len(names) <= MAX_WHOLE_SCORES and numbers[-1] - numbers[0] == len(names) - 1
+    if not has_fractions and not is_scale:
+        return None
+    return (
+        f"the labels are the numbers {names[0]} to {names[-1]}, read as {len(names)} classes; if "
+        "they are ratings, add --task scores to predict the number itself"
+    )
+
+
+def score_numbers(labels: pl.DataFrame, column: str) -> pl.Series:
+    """Labels as numbers.
+
+    Args:
+        labels: "label" and "row" of each document.
+        column: describes the label column, for messages.
+
+    Raises:
+        InputError: a label is not a finite number, or all are equal.
+    """
+    numbers = labels["label"].cast(pl.Float64, strict=False)
+    is_bad = ~numbers.is_finite().fill_null(False)
+    for label, row in labels.filter(is_bad).select("label", "row").head(1).iter_rows():
+        drop = option("--drop", joined_names([label]))
+        raise InputError(
+            f"{column}: {label[:40]!r} in row {row} is not a number, which --task scores needs; "
+            f"leave it out with {drop}, or leave out --task"
+        )
+    return numbers
+
+
 def _check_many_classes(names: Sequence[str], n_documents: int, column: str) -> None:
     """Refuse many values that are free text, identifiers, row numbers or measurements."""
     are_text = any(label_order(name).is_text for name in names)
@@ -101,6 +155,7 @@ def _check_many_classes(names: Sequence[str], n_documents: int, column: str) -> 
     are_classes = are_frequent and (are_text or (count_classes and are_whole))
     if are_classes and len(names) <= MAX_CLASSES:
         return
+    advice = ""
     if are_classes:
         reason = f"exceeds the limit of {MAX_CLASSES} classes"
     elif are_text:
@@ -109,10 +164,11 @@ def _check_many_classes(names: Sequence[str], n_documents: int, column: str) -> 
         reason = "looks like row numbers"
     else:
         reason = "looks like continuous numbers"
+        advice = "if they are scores, add --task scores; or "
     raise InputError(
         f"{column} has {len(names):,} different values in {n_documents:,} documents, which "
-        f"{reason}; choose another with --label COLUMN, merge values with --group, or leave some "
-        "out with --drop"
+        f"{reason}; {advice}choose another with --label COLUMN, merge values with --group, or "
+        "leave some out with --drop"
     )
 
 

@@ -9,11 +9,18 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.read.classes import SingleDocument, check_labels_exist, class_names, label_order
+from tokensieve.read.classes import (
+    SingleDocument,
+    check_labels_exist,
+    class_names,
+    label_order,
+    likely_scores,
+    score_numbers,
+)
 from tokensieve.read.collect import CollectedDocuments, CollectedParts, collect_documents
 from tokensieve.read.column_tokens import ColumnTokens
 from tokensieve.read.columns import LabelledColumns, labelled_columns
-from tokensieve.read.corpus import Corpus
+from tokensieve.read.corpus import SCORE_SIDES, Corpus
 from tokensieve.read.likely_groups import likely_groups
 from tokensieve.read.opened import OpenedSource
 from tokensieve.read.reading_report import ReadingReport
@@ -64,8 +71,13 @@ def _assemble_all(
     check_labels_exist(sides[0].name, final_labels, names | known_labels)
     corpora = list[Corpus]()
     for side in sides:
-        classes = corpora[0].classes if corpora else None
-        assembly = _Assembly(side, final_labels, settings, reader.shown_columns, classes)
+        columns = reader.shown_columns
+        if settings.task == "scores":
+            training = corpora[0] if corpora else None
+            assembly: _Assembly = _ScoreAssembly(side, final_labels, settings, columns, training)
+        else:
+            classes = corpora[0].classes if corpora else None
+            assembly = _Assembly(side, final_labels, settings, columns, classes)
         corpora.append(
             replace(assembly.corpus(), fields=reader.fields, columns=reader.tokens.kinds)
         )
@@ -76,11 +88,12 @@ def _report(
     corpus: Corpus, opened: OpenedSource, reader: _LabelledReader, settings: ReadSettings
 ) -> ReadingReport:
     """The report of the corpus, with what is known of the whole source."""
+    hint = None if settings.task == "scores" else likely_scores(corpus.classes)
     report = replace(
         corpus.reading,
         ignored=opened.ignored,
         hidden=opened.hidden,
-        detected=(*opened.train.notes, *reader.tokens.notes),
+        detected=(*opened.train.notes, *reader.tokens.notes, *([hint] if hint else [])),
     )
     if settings.by is not None or settings.stream:
         return report
@@ -362,3 +375,44 @@ class _Assembly:
         rows = frame["row"].to_numpy()
         checked = checked_weights(weights.to_numpy(), frame.height, column, rows)
         return frame.with_columns(weight=checked)
+
+
+class _ScoreAssembly(_Assembly):
+    """The documents of one side whose labels are scores.
+
+    Documents above the mean of training stand for one class, and the others for another one, where
+    documents are drawn in proportion.
+    """
+
+    def __init__(
+        self,
+        side: _Side,
+        final_labels: Mapping[str, str | None],
+        settings: ReadSettings,
+        columns: tuple[str, str],
+        training: Corpus | None,
+    ) -> None:
+        """Assemble documents; `training` is that side's corpus if this is the test side."""
+        classes = None if training is None else training.classes
+        super().__init__(side, final_labels, settings, columns, classes)
+        self.training = training
+
+    def _new_classes(self, kept: pl.DataFrame) -> tuple[str, ...]:
+        return SCORE_SIDES
+
+    def _check_classes(self, kept: pl.DataFrame, classes: Sequence[str]) -> None:
+        """Any number may be a score."""
+
+    def _numbered(self, kept: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
+        column = f"{self.name}: the label column {self.columns[1]!r}"
+        scores = score_numbers(kept, column)
+        mean = float(scores.to_numpy().mean())
+        if self.training is not None and self.training.scores is not None:
+            mean = float(self.training.scores.mean())
+        elif scores.n_unique() < 2:
+            raise InputError(
+                f"{column} has only one value, {kept['label'][0]!r}; scores need at least two: "
+                "choose another with --label COLUMN"
+            )
+        sides = pl.Series(np.where(scores.to_numpy() > mean, SCORE_SIDES[1], SCORE_SIDES[0]))
+        return super()._numbered(kept.with_columns(label=sides), classes).with_columns(score=scores)

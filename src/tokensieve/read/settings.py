@@ -244,6 +244,10 @@ class ReadSettings(SourceSettings):
     stream: bool = option(
         False, "For data larger than memory: keep documents and counts in files under $TMPDIR."
     )
+    task: Literal["classes", "scores"] = option(
+        "classes",
+        "Labels are classes, or scores such as stars, ratings or a toxicity from 0 to 1.",
+    )
     pairs: Sequence[str] | Pairs | None = option(
         None,
         "Columns of two answers, the preferred one first.",
@@ -273,6 +277,8 @@ class ReadSettings(SourceSettings):
             raise InputError(f"duplicates must be 'keep' or 'drop', not {self.duplicates!r}")
         if self.ties not in ("half", "drop"):
             raise InputError(f"--ties must be half or drop, not {self.ties!r}")
+        if self.task not in ("classes", "scores"):
+            raise InputError(f"--task must be classes or scores, not {self.task!r}")
         self._check_outcome()
         if self.pairs is not None:
             self._check_answers()
@@ -315,6 +321,7 @@ class ReadSettings(SourceSettings):
             "label-separator": self.label_separator,
             "weight": self.sample_weight is not None,
             "duplicates": self.duplicates != "keep",
+            "task scores": self.task == "scores",
         }
         for name in _given(options):
             raise InputError(f"--{name} is for labelled documents: leave it out with --pairs")
@@ -327,6 +334,7 @@ class ReadSettings(SourceSettings):
             "columns": self.columns,
             "label-separator": self.label_separator,
             "duplicates drop": self.duplicates == "drop",
+            "task scores": self.task == "scores",
         }
         for name in _given(refused):
             raise InputError(
@@ -354,7 +362,8 @@ class ReadSettings(SourceSettings):
     def read_options(self) -> dict[str, Any]:
         """The settings that decide which documents are read, as JSON values, for summary.json."""
         groups = [joined_group(new, old) for new, old in (self.group or {}).items()]
-        return {
+        task = {"task": self.task} if self.task == "scores" else {}
+        return task | {
             "test": _written(self.test),
             "split": self.split,
             "by": self.by,

@@ -68,10 +68,9 @@ def baseline_correct(data: BaselineData) -> Floats:
 
 def _correct(data: BaselineData, strengths: Sequence[float]) -> list[Floats]:
     """What is predicted correctly with each strength, shape (items,) each."""
-    document_frequency = np.bincount(data.train.indices, minlength=data.train.shape[1]) + 1.0
-    idf = 1 + np.log((data.train.shape[0] + 1) / document_frequency)
-    train = _tf_idf(data.train, idf)
-    test = _tf_idf(data.test, idf)
+    idf = inverse_frequency(data.train)
+    train = tf_idf(data.train, idf)
+    test = tf_idf(data.test, idf)
     if data.are_pairs:
         difference = train[::2] - train[1::2]
         x = sp.csr_array(sp.vstack([difference, -difference]))
@@ -97,8 +96,14 @@ def _preferred(scores: Floats) -> Floats:
     return np.asarray((margins > 0) + 0.5 * (margins == 0))
 
 
-def _tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:
-    """(1 + log c) · idf, each row of norm 1."""
+def inverse_frequency(counts: sp.csr_array) -> Floats:
+    """1 + log((n + 1) / (documents that contain the type + 1)), shape (|S|,)."""
+    document_frequency = np.bincount(counts.indices, minlength=counts.shape[1]) + 1.0
+    return np.asarray(1 + np.log((counts.shape[0] + 1) / document_frequency))
+
+
+def tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:
+    """(1 + log c) · idf, each row of norm 1, as of `TfidfTransformer(sublinear_tf=True)`."""
     data = (1 + np.log(counts.data)) * idf[counts.indices]
     norms = np.sqrt(np.add.reduceat(np.append(data**2, 0.0), counts.indptr[:-1]))
     data /= np.repeat(norms, np.diff(counts.indptr))

@@ -1,8 +1,8 @@
-"""What is learned from a corpus: labels, or preferences between two texts; no other module
-distinguishes the two.
+"""What is learned from a corpus: labels, scores, or preferences between two texts; no other module
+distinguishes these.
 
-A corpus is made of *items*: documents with labels, or pairs of documents, the first of which is
-preferred.
+A corpus is made of *items*: documents with labels or scores, or pairs of documents, the first of
+which is preferred.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from tokensieve.progress import Clock, Progress, check_not_forked, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
 from tokensieve.task.baseline import BaselineData, baseline_correct
+from tokensieve.task.ridge import RidgeData, ridge_predictions
+from tokensieve.task.score_measures import ScoreMeasures
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
@@ -177,6 +179,20 @@ class Task:
         """The entries of summary.json that are specific to this task."""
         return {}
 
+    def totals(self, learned: CorpusModel) -> dict[str, Any]:
+        """The entries of summary.json about sizes and accuracy."""
+        train = learned.train.counts
+        test = learned.test.counts
+        is_correct = decide(learned.f) == test.labels
+        return learned.totals(
+            classes=train.classes,
+            train_sizes=train.class_sizes,
+            test_sizes=test.class_sizes,
+            correct=np.bincount(test.labels[is_correct], minlength=train.n_classes),
+            n_types=train.n_types,
+            unknown_share=learned.unknown_share,
+        )
+
     def refit(
         self, types: Ints, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Model:
@@ -236,6 +252,68 @@ class Task:
 
 class Labels(Task):
     """Documents with one class each."""
+
+
+class Scores(Task):
+    """Documents with a score each; the decision value of a document is its predicted score.
+
+    Their audit (`tokensieve.auditing.scores`) has checks and files of its own.
+    """
+
+    classifies = False
+
+    def totals(self, learned: CorpusModel) -> dict[str, Any]:
+        train = learned.train.counts
+        test = learned.test.counts
+        assert train.numbers is not None and test.numbers is not None
+        measures = self.measures(learned.f[:, 0], learned.test, learned.settings.seed)
+        return {
+            "task": "scores",
+            "documents": {"train": train.n_documents, "test": test.n_documents},
+            "token_types": train.n_types,
+            "mean_score": float(train.numbers.mean()),
+            "score_range": [float(train.numbers.min()), float(train.numbers.max())],
+            "r2": measures.r2.value,
+            "mae": measures.mae.value,
+            "spearman": measures.spearman.value,
+            "median_score_mae": float(np.abs(test.numbers - np.median(train.numbers)).mean()),
+            "unknown_share": learned.unknown_share,
+        }
+
+    def measures(self, predicted: Floats, test: CountedCorpus, seed: int) -> ScoreMeasures:
+        """How well the test documents' scores, shape (n,), are predicted."""
+        assert test.counts.numbers is not None
+        return ScoreMeasures.of(predicted, test.counts.numbers, seed, self.units(test.corpus))
+
+    def ridge(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> Floats:
+        """The scores that TF-IDF (sublinear) and ridge regression predict, shape (n_test,)."""
+        assert train.counts.numbers is not None
+        weights = train.counts.weights
+        if weights is None:
+            weights = np.ones(train.counts.n_documents)
+        return ridge_predictions(
+            RidgeData(
+                train=train.word_counts.matrix,
+                test=test.word_counts.matrix,
+                scores=train.counts.numbers,
+                weights=weights,
+                is_held_out=self.held_out(train, seed),
+            )
+        )
+
+    def out_of_fold_scores(
+        self, train: CountedCorpus, model: Model, settings: TrainSettings
+    ) -> Floats | None:
+        """The score that models not trained on a document's group predict for it, shape (n,);
+        None if the documents do not allow a split."""
+        counts = train.counts
+        predicted = np.zeros(counts.n_documents)
+        parts = self.parts(train, settings.seed)
+        for is_held_out in parts:
+            refitted = refit(counts.rows(~is_held_out), model, counts.n_documents, settings)
+            matrix = counts.rows(is_held_out).matrix
+            predicted[is_held_out] = refitted.logits(matrix)[:, 0]
+        return predicted if parts else None
 
 
 class Preferences(Task):
@@ -332,17 +410,7 @@ class CorpusModel:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
-        train = self.train.counts
-        test = self.test.counts
-        is_correct = decide(self.f) == test.labels
-        totals = self.totals(
-            classes=train.classes,
-            train_sizes=train.class_sizes,
-            test_sizes=test.class_sizes,
-            correct=np.bincount(test.labels[is_correct], minlength=train.n_classes),
-            n_types=train.n_types,
-            unknown_share=float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1)),
-        )
+        totals = self.task.totals(self)
         columns = {"columns": list(self.train.corpus.reading.columns)}
         return {
             "name": self.train.corpus.name,
@@ -353,6 +421,11 @@ class CorpusModel:
             "version": __version__,
             "notes": self.notes,
         } | self.task.summary(self.train.corpus, self.test.corpus)
+
+    @property
+    def unknown_share(self) -> float:
+        """Fraction of the words of the test documents that are no token types."""
+        return float(self.test.unknown.sum() / max(self.test.stream.n_tokens, 1))
 
     @staticmethod
     def totals(
@@ -467,7 +540,7 @@ def train_corpus(
     check_not_forked()
     settings = settings or TrainSettings()
     clock = clock or Clock()
-    task = Labels() if corpus.pairs is None else Preferences()
+    task = _task_of(corpus)
     notes = _notes(corpus)
     if corpus.test is None:
         corpus = split_corpus(corpus, share=settings.test_share, seed=settings.seed)
@@ -484,12 +557,19 @@ def train_corpus(
         train.vocabulary,
         progress,
         task.units(corpus),
-        pairs=not task.classifies,
+        pairs=corpus.pairs is not None,
     )
     f = task.decide(model, test.counts.matrix)
     clock.lap("training")
     notes += train.group_notes(test)
     return CorpusModel(model, train, test, f, notes, settings, task, clock.seconds)
+
+
+def _task_of(corpus: Corpus) -> Task:
+    """What is learned from a corpus."""
+    if corpus.pairs is not None:
+        return Preferences()
+    return Labels() if corpus.scores is None else Scores()
 
 
 def _notes(corpus: Corpus) -> list[str]:

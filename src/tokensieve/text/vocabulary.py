@@ -418,7 +418,10 @@ class CountedCorpus(CountedTexts):
         """The matrix with the documents' labels and weights."""
         corpus = self.corpus
         matrix = self.matrix.astype(np.float64, copy=False)
-        return Counts(matrix, corpus.labels, corpus.classes, self.vocabulary.tokens, corpus.weights)
+        counts = Counts(
+            matrix, corpus.labels, corpus.classes, self.vocabulary.tokens, corpus.weights
+        )
+        return counts if corpus.scores is None else replace(counts, numbers=corpus.scores)
 
     @property
     def n_formatting(self) -> int:
@@ -463,6 +466,8 @@ class CountedCorpus(CountedTexts):
                 notes.append(
                     f"{n_shared:,} test documents belong to groups that are also in training"
                 )
+        if test.counts.numbers is not None:  # there are no classes to judge
+            return notes
         sizes = zip(test.counts.classes, test.counts.class_sizes, strict=True)
         small = [f"{name!r} ({size})" for name, size in sizes if size < MIN_TEST_DOCUMENTS]
         if small:

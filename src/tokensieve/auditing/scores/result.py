@@ -1,0 +1,219 @@
+"""The result of an audit of scores: what was measured, and its files and report."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from tokensieve import __version__
+from tokensieve.auditing.data import Invocation
+from tokensieve.auditing.findings import ROWS, Finding
+from tokensieve.auditing.limits import kinds_over
+from tokensieve.auditing.scores.report import score_report
+from tokensieve.auditing.settings import Settings
+from tokensieve.files import Content, csv_table
+from tokensieve.model.storage import model_files
+from tokensieve.report.blocks import Report
+from tokensieve.report.html import render
+from tokensieve.report.writer import save
+from tokensieve.task.score_measures import Measure, ScoreMeasures
+from tokensieve.task.tasks import CorpusModel
+
+if TYPE_CHECKING:
+    from tokensieve.model.regressor import AttentionRegressor
+
+MAX_TOKENS_IN_FINDINGS_CSV = 5
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """TF-IDF and ridge regression on the same test documents.
+
+    Attributes:
+        measures: how well they predict.
+        mae_difference: the model's mean absolute error minus the baseline's, paired; below zero the
+            model is better.
+    """
+
+    measures: ScoreMeasures
+    mae_difference: Measure
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScoreAudit:
+    """Everything an audit of scores found, and its files.
+
+    Attributes:
+        learned: the trained model, and the documents it was trained and tested on.
+        settings: as given.
+        tokens: a row per token type: the columns of `ScoreImportance.to_frame`, then score u,
+            value w (in units of the labels) and attention.
+        findings: what to act on, most serious first.
+        measures: how well the model predicts the test documents.
+        baseline: the same of TF-IDF and ridge regression; None without it.
+        label_issues: training documents whose score may be wrong.
+        seconds: of each stage.
+        invocation: how the command was called; None for an audit in Python.
+    """
+
+    own_files: ClassVar[str] = (
+        r"card\.md|(over-budget|label-issues|environments|pairs|test-results|test-predictions)\.csv|"
+        r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
+    )
+    learned: CorpusModel
+    settings: Settings
+    tokens: pl.DataFrame
+    findings: tuple[Finding, ...]
+    measures: ScoreMeasures
+    baseline: Baseline | None
+    label_issues: pl.DataFrame
+    seconds: dict[str, float] = field(default_factory=dict)
+    invocation: Invocation | None = None
+
+    def __repr__(self) -> str:
+        sides = self.documents
+        return (
+            f"ScoreAudit({self.name!r}: {sides['train']:,} training and {sides['test']:,} test "
+            f"documents, R² {self.measures.r2.value:.3f}, mean absolute error "
+            f"{self.measures.mae.value:.3g})"
+        )
+
+    @property
+    def name(self) -> str:
+        """The source."""
+        return self.learned.train.corpus.name
+
+    @property
+    def documents(self) -> dict[str, int]:
+        """{"train": …, "test": …}."""
+        return dict(self.learned.summary["documents"])
+
+    @property
+    def notes(self) -> list[str]:
+        """What happened while the source was read, in plain words."""
+        return self.learned.notes
+
+    @property
+    def model(self) -> AttentionRegressor:
+        """The trained model as a scikit-learn regressor."""
+        # scikit-learn takes a second to import, and most audits need no regressor
+        from tokensieve.model.regressor import AttentionRegressor
+
+        trained = self.learned.model
+        assert trained.vocabulary is not None
+        return AttentionRegressor.of(trained, tokenizer=trained.vocabulary.tokenizer)
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Kinds of findings that exceed `settings.budget`."""
+        if self.settings.budget is None:
+            return ()
+        return kinds_over(self.settings.budget, self.findings)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a kind of finding exceeds its limit."""
+        return bool(self.exceeded)
+
+    def report(self) -> Report:
+        """The report that the terminal and the page show."""
+        about = {
+            "version": __version__,
+            "seed": self.settings.seed,
+            "settings": self.to_dict()["settings"],
+        }
+        return score_report(self, about)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        summary = dict(self.learned.summary)
+        columns = list(self.learned.train.corpus.reading.columns)
+        settings = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
+        if self.invocation is not None:
+            settings["source"] = self.invocation.source
+        summary |= {"settings": settings, "seconds": self.seconds, "notes": self.notes}
+        summary["intervals"] = self.measures.to_dict()
+        if self.baseline is not None:
+            measures = self.baseline.measures
+            summary |= {
+                "baseline_r2": measures.r2.value,
+                "baseline_mae": measures.mae.value,
+                "baseline_spearman": measures.spearman.value,
+                "baseline_intervals": measures.to_dict(),
+                "mae_difference": self.baseline.mae_difference.to_dict(),
+            }
+        summary["findings"] = Counter(finding.kind for finding in self.findings)
+        summary["exceeded"] = list(self.exceeded)
+        summary["over_budget"] = []  # `mask --audit` reads it
+        return summary
+
+    def files(self) -> dict[str, Content]:
+        """File name → content, for every file except the page."""
+        test = self.learned.test
+        predictions = pl.DataFrame(
+            {
+                "row": test.corpus.rows,
+                "score": test.counts.numbers,
+                "predicted": self.learned.f[:, 0],
+            }
+        )
+        tables = {
+            "tokens.csv": self.tokens,
+            "findings.csv": self.finding_rows,
+            "test-predictions.csv": predictions,
+        }
+        if not self.label_issues.is_empty():
+            tables["label-issues.csv"] = self.label_issues
+        files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
+        files.update(model_files(self.learned.model))
+        entries = [
+            finding.to_dict() | {"mask": list(finding.mask)}
+            if finding.kind == "shortcut"
+            else finding.to_dict()
+            for finding in self.findings
+        ]
+        content = {"name": self.name, "version": __version__, "findings": entries}
+        files["findings.json"] = json.dumps(content, ensure_ascii=False, indent=1)
+        files["summary.json"] = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        return files
+
+    @property
+    def finding_rows(self) -> pl.DataFrame:
+        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
+        label."""
+        columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
+        columns |= {name: ROWS[name] for name in ("part", "row", "label")}
+        tables = [pl.DataFrame(schema=columns)]
+        for number, finding in enumerate(self.findings, 1):
+            tokens = ", ".join(finding.tokens[:MAX_TOKENS_IN_FINDINGS_CSV])
+            table = finding.rows.with_columns(
+                finding=pl.lit(number, pl.Int32),
+                kind=pl.lit(finding.kind),
+                tokens=pl.lit(tokens),
+            )
+            tables.append(table.select(list(columns)))
+        return pl.concat(tables)
+
+    def top(self, rows: int = 10) -> pl.DataFrame:
+        """The strongest predictors (q < 0.05), by the end of the interval that is nearer to
+        zero."""
+        bound = pl.max_horizontal("effect_low", -pl.col("effect_high"))
+        significant = self.tokens.filter(pl.col("category").is_in(["higher", "lower"]))
+        return significant.sort(bound, "token", descending=[True, False]).head(rows)
+
+    def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
+        """Write the files of `tokensieve audit --task scores` into a folder, all or none."""
+        return save(self, folder, pictures)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The table of tokens: a row per token type."""
+        return self.tokens
+
+    def _repr_html_(self) -> str:
+        """The first screen and the findings, for notebooks."""
+        return render(self, notebook=True)
