@@ -1,5 +1,5 @@
-"""What the documents tell people to type works: every shell and Python block of README.md, docs/
-and its tutorials is run.
+"""What the documents tell people to type works: every shell and Python block of README.md, docs/,
+its tutorials and its pages for jobs is run.
 
 A block runs in a folder that holds the built-in reviews: `reviews.csv` (columns body and stars) and
 `new.csv` (the same, other reviews). Python blocks of one document share their names. A block that
@@ -24,7 +24,12 @@ from tokensieve.cli import app
 
 HOME = Path(__file__).parents[1]
 DOCUMENTS = sorted(
-    [HOME / "README.md", *(HOME / "docs").glob("*.md"), *(HOME / "docs" / "tutorials").glob("*.md")]
+    [
+        HOME / "README.md",
+        *(HOME / "docs").glob("*.md"),
+        *(HOME / "docs" / "tutorials").glob("*.md"),
+        *(HOME / "docs" / "jobs").glob("*.md"),
+    ]
 )
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: (?P<reason>[^\n]*?) -->\n+)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$",
@@ -104,7 +109,8 @@ def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
 
 
 HELD = [d for d in DOCUMENTS if blocks(d.read_text())]
-LONG = {"pipelines.md", "audit.md", "preferences.md"}  # several audits each
+# several audits each
+LONG = {"pipelines.md", "audit.md", "preferences.md", "manager.md", "chinese.md"}
 
 
 @pytest.mark.parametrize("document", HELD, ids=lambda d: d.name)

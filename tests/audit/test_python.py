@@ -231,10 +231,13 @@ class Tags(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.found: set[str] = set()
+        self.frames: list[dict[str, str]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.found.add(tag)
+        if tag == "iframe":
+            self.frames.append(dict(attrs))
 
 
 def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Audit) -> None:
@@ -247,9 +250,41 @@ def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Aud
     for thing in (found, explained, odd, expected):
         assert len(repr(thing)) < 400 and "\n" not in repr(thing)
         page = thing._repr_html_()
-        assert not {"img", "iframe", "a", "link"} & Tags(page).found and "\u202e" not in page
+        tags = Tags(page)
+        assert not {"img", "a", "link"} & tags.found and "\u202e" not in page
+        # the interactive page has no origin, so that its scripts cannot reach the notebook
+        for attributes in tags.frames:
+            assert attributes["sandbox"] == "allow-scripts allow-downloads"
+            assert {*attributes} <= {"title", "sandbox", "srcdoc", "style"}
+            assert not {"img", "link", "iframe"} & Tags(attributes["srcdoc"]).found
     assert "good" in explained._repr_html_() and f"{explained.logit:+.4f}" in repr(explained)
-    assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 40_000
+    assert "Finding" not in repr(expected) and len(expected._repr_html_()) < 1_600_000
+    assert [len(Tags(thing._repr_html_()).frames) for thing in (found, explained)] == [1, 0]
+
+
+def test_a_notebook_names_no_file_that_is_not_there(expected: Audit) -> None:
+    rows = Finding("labels", 0.5, headline="some labels", action="Read label-issues.csv first.")
+    page = replace(expected, findings=(rows,))._repr_html_()
+    assert "label-issues.csv" not in page and ".label_issues" in page
+
+
+def test_an_audit_of_pairs_counts_pairs() -> None:
+    found = audit(tokensieve.demo_pairs(60), QUICK, pairs=("chosen", "rejected"))
+    assert "48 training and 12 test pairs" in repr(found) and "classes" not in repr(found)
+
+
+def test_accuracies_with_and_without_the_shortcuts_have_names(expected: Audit) -> None:
+    assert expected.accuracy_with_shortcuts is None
+    with pytest.warns(DeprecationWarning, match="accuracy_without_shortcuts"):
+        assert expected.honest_accuracy is None
+    assert expected.to_dict()["accuracy_without_shortcuts"] is None
+
+
+def test_the_name_of_the_command_s_option_sets_the_limits() -> None:
+    by_option = Settings(fail_on="leak=0")
+    assert by_option == Settings(budget="leak=0")  # type: ignore[arg-type]
+    assert by_option.with_options({"fail_on": "0.9@1%"}).to_dict()["budget"] == "0.9@1%"
+    assert by_option.to_dict().get("fail_on") is None
 
 
 @pytest.mark.slow

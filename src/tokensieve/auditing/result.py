@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -15,7 +17,9 @@ from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.outcomes import FILE_NAME as OUTCOMES_FILE
 from tokensieve.auditing.outcomes import outcomes_table
 from tokensieve.auditing.report import audit_report
+from tokensieve.auditing.trackers import check_tracker, log_run
 from tokensieve.escape import for_display
+from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Report
@@ -43,6 +47,12 @@ SUMMARY_COPIES = (  # attributes that summary.json holds as they are
     "version",
     "notes",
 )
+ATTRIBUTE_OF_FILE = {  # files that findings name → the attribute of `Audit` that holds the same
+    "label-issues.csv": ".label_issues",
+    "findings.csv": ".finding_rows",
+    "over-budget.csv": ".to_review",
+    "environments.csv": ".environments",
+}
 OVER_BUDGET_COLUMNS = (
     "token",
     "class",
@@ -65,12 +75,38 @@ class Audit(AuditData):
     )
 
     def __repr__(self) -> str:
-        sides = self.documents
+        task = self.learned.task
+        train = self.documents["train"] // task.size
+        test = self.documents["test"] // task.size
+        items = "pairs"
+        if task.classifies:
+            items = f"documents, {len(self.classes)} classes"
         return (
-            f"Audit({self.name!r}: {sides['train']:,} training and {sides['test']:,} test "
-            f"documents, {len(self.classes)} classes, {self.token_types:,} token types, test "
-            f"accuracy {self.test_accuracy:.3f})"
+            f"Audit({self.name!r}: {train:,} training and {test:,} test {items}, "
+            f"{self.token_types:,} token types, test accuracy {self.test_accuracy:.3f})"
         )
+
+    @property
+    def accuracy_with_shortcuts(self) -> Share | None:
+        """Test accuracy with all tokens; None if there are no shortcuts."""
+        return None if self.without_shortcuts is None else self.without_shortcuts.all_types
+
+    @property
+    def accuracy_without_shortcuts(self) -> Share | None:
+        """Test accuracy of the model trained without the shortcuts; None if there are none."""
+        return None if self.without_shortcuts is None else self.without_shortcuts.some_types
+
+    @property
+    def honest_accuracy(self) -> tuple[Share, Share] | None:
+        """The old name of `accuracy_with_shortcuts` and `accuracy_without_shortcuts`."""
+        warnings.warn(
+            "honest_accuracy is now accuracy_with_shortcuts and accuracy_without_shortcuts",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if self.without_shortcuts is None:
+            return None
+        return self.without_shortcuts.all_types, self.without_shortcuts.some_types
 
     @cached_property
     def model(self) -> AttentionClassifier:
@@ -124,10 +160,11 @@ class Audit(AuditData):
         summary["suspicious"] = self._suspicious()
         summary["over_budget"] = self.over_budget.select(OVER_BUDGET_COLUMNS).to_dicts()
         summary["findings"] = Counter(finding.kind for finding in self.findings)
-        summary["honest_accuracy"] = None
+        summary["accuracy_with_shortcuts"] = None
+        summary["accuracy_without_shortcuts"] = None
         if self.without_shortcuts is not None:
-            accuracies = (self.without_shortcuts.all_types, self.without_shortcuts.some_types)
-            summary["honest_accuracy"] = [share.to_dict() for share in accuracies]
+            summary["accuracy_with_shortcuts"] = self.without_shortcuts.all_types.to_dict()
+            summary["accuracy_without_shortcuts"] = self.without_shortcuts.some_types.to_dict()
             summary["without_shortcuts"] = {
                 "all": self.without_shortcuts.difference.to_dict(),
                 "containing": self.without_shortcuts.concerned.to_dict(),
@@ -194,5 +231,41 @@ class Audit(AuditData):
         return self.tokens
 
     def _repr_html_(self) -> str:
-        """The first screen and the findings, for notebooks."""
-        return render(self, notebook=True)
+        """The first screen, the findings and the interactive page, for notebooks.
+
+        No file may be there yet, so the attributes that hold the same are named instead.
+        """
+        page = render(self, notebook=True)
+        for file, attribute in ATTRIBUTE_OF_FILE.items():
+            page = page.replace(file, attribute)
+        return page
+
+    def log_to(self, tracker: Literal["mlflow", "wandb"]) -> None:
+        """Log the settings, accuracies and numbers of findings, and all files, to a tracker.
+
+        They join the run that is open; without one, a run is begun and ended.
+
+        Raises:
+            InputError: the tracker is unknown or not installed.
+        """
+        check_tracker(tracker)
+        with TemporaryDirectory(prefix="tokensieve-") as folder:
+            self.save(folder, pictures=False)
+            log_run(tracker, self._settings_dict(), self._figures(), Path(folder))
+
+    def _figures(self) -> dict[str, float]:
+        """The numbers that are worth following over time."""
+        figures = {
+            "test_accuracy": self.test_accuracy,
+            "test_accuracy_low": self.accuracy.low,
+            "test_accuracy_high": self.accuracy.high,
+            "majority_accuracy": self.majority_accuracy,
+            "findings": len(self.findings),
+        }
+        if self.baseline_accuracy is not None:
+            figures["baseline_accuracy"] = self.baseline_accuracy
+        if self.accuracy_without_shortcuts is not None:
+            figures["accuracy_without_shortcuts"] = self.accuracy_without_shortcuts.value
+        kinds = Counter(finding.kind for finding in self.findings)
+        figures |= {f"findings_{kind}": number for kind, number in kinds.items()}
+        return {name: float(value) for name, value in figures.items()}

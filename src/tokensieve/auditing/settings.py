@@ -167,6 +167,7 @@ class Settings(TrainSettings):
         min_documents: a token must occur in at least this many training documents. Rarer ones
             cannot be significant, and testing them would make the others less significant.
         budget: the limits of `--fail-on` (`Audit.over_budget`, `Audit.exceeded`), or None.
+        fail_on: another name for `budget`, that of the command's option; becomes `budget`.
         thorough: also look for near duplicates and wrong labels, and measure accuracy without the
             shortcuts: about three more trainings.
     """
@@ -185,10 +186,14 @@ class Settings(TrainSettings):
         metavar="LIMITS",
         parse=Budget.parse,
     )
+    fail_on: Budget | str | None = option(None, "", flag="")
     thorough: bool = option(True, "", flag="")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.fail_on is not None:
+            object.__setattr__(self, "budget", self.fail_on)
+            object.__setattr__(self, "fail_on", None)
         budget: object = self.budget
         if isinstance(budget, str):  # as on the command line
             object.__setattr__(self, "budget", Budget.parse(budget))

@@ -42,6 +42,7 @@ from tokensieve.report.pictures import Drawings, draw, themed
 
 FOLDER = Path(__file__).parent
 PAGE_BYTES = 4_950_000  # mail and review tools take 5 MB
+NOTEBOOK_BYTES = 1_500_000  # of the page in a notebook, which stores it with every output
 SCRIPTS = (  # of the folder live, in order
     "codec format words formatting model state address axis points map hand lines card panel "
     "decisions theme table whatif shade documents box search main"
@@ -63,11 +64,15 @@ def render(result: Any, notebook: bool = False) -> str:
 
     Args:
         result: anything with a method `report`.
-        notebook: an element for a notebook instead, with the first screen and the first section.
+        notebook: an element for a notebook instead, with the first screen, the first section and,
+            of an audit, the interactive page in a frame of its own.
     """
     report: Report = result.report()
     if not notebook:
         return page(report)
+    interactive = ""
+    if _interactive_block(report) is not None:  # without the pictures, which take time to draw
+        interactive = page(report, {}, NOTEBOOK_BYTES)
     first = report.blocks[: _first_screen_size(report) + 1]
     without_pictures = tuple(block for block in first if not isinstance(block, Picture))
     report = replace(report, blocks=without_pictures)
@@ -77,15 +82,21 @@ def render(result: Any, notebook: bool = False) -> str:
     body = _environment().get_template("page.jinja").render(variables)
     name = f"tokensieve-{sha256(body.encode()).hexdigest()[:12]}"
     template = _environment().get_template("notebook.jinja")
-    return template.render(report=report, style=Markup(style), body=Markup(body), name=name)
+    return template.render(
+        report=report, style=Markup(style), body=Markup(body), name=name, interactive=interactive
+    )
 
 
-def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) -> str:
+def page(
+    report: Report,
+    drawings: Drawings | Future[Drawings] | None = None,
+    n_bytes: int = PAGE_BYTES,
+) -> str:
     """The report as one page of less than 5 MB: a function of the report alone.
 
     The data of the interactive part take what room the rest leaves, and are cut to it. They are
     made while the pictures are being drawn. `drawings` are the pictures, if they are drawn
-    elsewhere.
+    elsewhere, and `n_bytes` is the largest size of the page.
     """
     if drawings is None:
         drawings = in_background(lambda: draw(report.blocks))
@@ -99,7 +110,7 @@ def page(report: Report, drawings: Drawings | Future[Drawings] | None = None) ->
         return _static_page(report, drawings, interactive)
 
     def room_for_data() -> int:
-        return PAGE_BYTES - len(without_data().encode())
+        return n_bytes - len(without_data().encode())
 
     data = live.data_blocks(interactive, room_for_data)
     tags = [

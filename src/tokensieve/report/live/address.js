@@ -44,7 +44,7 @@ const Address = {
     if (TokenMap.zoomed) asked.set("zoom", [...TokenMap.ends.x, ...TokenMap.ends.y].map((x) => x.toPrecision(5)).join(","));
     if (Address.at) asked.set("at", Address.at);
     const hash = String(asked);
-    if (hash === location.hash.slice(1)) return;
+    if (hash === location.hash.slice(1) || location.protocol === "about:") return; // a frame in a notebook has no address
     clearTimeout(Address.waiting);
     Address.waiting = setTimeout(() => history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search), 120);
   },
