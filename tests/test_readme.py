@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import shlex
 from pathlib import Path
@@ -145,6 +146,25 @@ def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
             exec(compile("\n" * (block.line - 1) + block.code, str(document), "exec"), names)
         else:
             run_shell(block.code, run)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn", "quick_training")
+def test_the_notebook_runs_and_each_last_value_can_be_shown() -> None:
+    notebook = json.loads((HOME / "docs" / "notebook.ipynb").read_text())
+    names: dict[str, Any] = {}
+    shown = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        assert not cell["outputs"], "outputs are not stored"
+        body = ast.parse("".join(cell["source"])).body
+        last = body.pop() if isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), "notebook", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "notebook", "eval"), names)
+            shown.append(value._repr_html_())
+    assert len(shown) == 4 and "tablet" in shown[0] and "srcdoc" in shown[0]
 
 
 def test_readme_has_blocks_and_every_exception_a_reason() -> None:

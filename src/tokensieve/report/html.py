@@ -71,8 +71,8 @@ def render(result: Any, notebook: bool = False) -> str:
     if not notebook:
         return page(report)
     interactive = ""
-    if _interactive_block(report) is not None:  # without the pictures, which take time to draw
-        interactive = page(report, {}, NOTEBOOK_BYTES)
+    if _interactive_block(report) is not None:
+        interactive = page(report, n_bytes=NOTEBOOK_BYTES)
     first = report.blocks[: _first_screen_size(report) + 1]
     without_pictures = tuple(block for block in first if not isinstance(block, Picture))
     report = replace(report, blocks=without_pictures)
