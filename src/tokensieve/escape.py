@@ -129,18 +129,21 @@ def _public(found: re.Match[str]) -> str:
     return found[0] if public == address else public
 
 
-def line(message: str, limit: int = 500) -> str:
+LONGEST_LINE = 500  # characters of a message; about six lines of a terminal
+
+
+def line(message: str) -> str:
     """A message as one printable line, in which addresses are public.
 
     Of a longer one the middle is left out, since it names the thing and ends with advice.
     """
     public = _ADDRESS.sub(_public, message)
     text_line = printable(" ".join(public.split()))
-    return (
-        text_line
-        if len(text_line) <= limit
-        else f"{text_line[: limit * 2 // 3]} … {text_line[3 - limit // 3 :]}"
-    )
+    if len(text_line) <= LONGEST_LINE:
+        return text_line
+    head = text_line[: LONGEST_LINE * 2 // 3]
+    tail = text_line[3 - LONGEST_LINE // 3 :]
+    return f"{head} … {tail}"
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -113,7 +113,6 @@ def link_groups(
     contains: NDArray[np.bool_],
     mark: Mark,
     tokenizer: Tokenizer,
-    seed: int = 0,
 ) -> list[LinkGroup]:
     """The groups that have enough documents.
 
@@ -123,7 +122,6 @@ def link_groups(
         contains: whether each contains the mark, shape (n,).
         mark: the mark. If it is formatting alone, nothing is removed or inserted.
         tokenizer: splits the texts into the mark's tokens.
-        seed: of the places in which the mark is inserted.
     """
     is_of_class = labels == mark.label
     members: dict[GroupName, NDArray[np.bool_]] = {
@@ -144,13 +142,13 @@ def link_groups(
             own_texts, _ = mask_texts(own_texts, mark.words, tokenizer)
         elif name == "inserted":
             marked_texts = texts.filter(pl.Series(contains))
-            own_texts = insert_mark(own_texts, mark, marked_texts, tokenizer, seed)
+            own_texts = insert_mark(own_texts, mark, marked_texts, tokenizer)
         groups.append(LinkGroup(name, own_texts, labels[is_member]))
     return groups
 
 
 def insert_mark(
-    texts: pl.Series, mark: Mark, marked_texts: pl.Series, tokenizer: Tokenizer, seed: int
+    texts: pl.Series, mark: Mark, marked_texts: pl.Series, tokenizer: Tokenizer, seed: int = 0
 ) -> pl.Series:
     """Put one of the mark's words, as often as it occurs, where it usually stands in its texts."""
     occurrences = [_first_occurrence(text, mark.words, tokenizer) for text in marked_texts]

@@ -40,11 +40,11 @@ Bools = NDArray[np.bool_]
 DIGEST = 0  # the number of the "band" that holds a document's digest instead of minima
 
 
-def near_duplicates(chunks: Iterable[Chunks], min_jaccard: float = MIN_JACCARD) -> Ints:
+def near_duplicates(chunks: Iterable[Chunks]) -> Ints:
     """For each document the first that it copies or nearly copies, itself if there is none.
 
     Documents are those of one corpus after the other; the result has shape (n,). Documents of an
-    estimated similarity from `min_jaccard` on are joined, and those of up to 60 words that differ
+    estimated similarity from `MIN_JACCARD` on are joined, and those of up to 60 words that differ
     in one (`word_edits`), chains included.
     """
     corpora = list(chunks)
@@ -64,7 +64,7 @@ def near_duplicates(chunks: Iterable[Chunks], min_jaccard: float = MIN_JACCARD) 
         stored = np.memmap(path, np.uint32, "r").reshape(-1, HASHES)
     documents = np.flatnonzero(np.concatenate(has_words))
     pairs = candidates_of_bands(bands(stored, documents, documents))
-    pairs = similar(pairs, np.arange(len(stored)), stored, min_jaccard)
+    pairs = similar(pairs, np.arange(len(stored)), stored)
     return first_of_group(len(stored), merged(pairs, one_word_pairs(corpora)))
 
 
@@ -165,8 +165,8 @@ def candidates(band: pl.DataFrame) -> Ints:
     return pairs.select("first", "document").to_numpy()
 
 
-def similar(pairs: Ints, documents: Ints, minima: Hashes, min_jaccard: float = MIN_JACCARD) -> Ints:
-    """The candidate pairs of an estimated Jaccard index of at least `min_jaccard`, in order.
+def similar(pairs: Ints, documents: Ints, minima: Hashes) -> Ints:
+    """The candidate pairs of an estimated Jaccard index of at least `MIN_JACCARD`, in order.
 
     The estimate is the fraction of hashes whose minimum both documents share.
 
@@ -180,7 +180,7 @@ def similar(pairs: Ints, documents: Ints, minima: Hashes, min_jaccard: float = M
         block = slice(start, start + BLOCK)
         a, b = np.searchsorted(documents, pairs[block]).T
         agreement[block] = (minima[a] == minima[b]).mean(axis=1)
-    return pairs[agreement >= min_jaccard]
+    return pairs[agreement >= MIN_JACCARD]
 
 
 def candidates_of_bands(frames: Iterable[pl.DataFrame]) -> Ints:

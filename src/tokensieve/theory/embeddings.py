@@ -166,9 +166,9 @@ class Training:
     settings: TrainingSettings
     seconds: float
 
-    def best(self, of: str = "validation_loss") -> int:
-        """The record with the smallest value in a column of the trajectory."""
-        return int(np.argmin(self.trajectory[of].to_numpy()))
+    def best(self) -> int:
+        """The record with the lowest validation loss."""
+        return int(np.argmin(self.trajectory["validation_loss"].to_numpy()))
 
     def to_dict(self) -> dict[str, Any]:
         """Settings, seconds and trajectory, ready for JSON."""

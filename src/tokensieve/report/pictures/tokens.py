@@ -89,14 +89,13 @@ def sample_with_extremes(
     return tokens[np.sort(np.concatenate([extreme, sample]))]
 
 
-def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.DataFrame:
+def bins_of(tokens: pl.DataFrame, across: str, up: str) -> pl.DataFrame:
     """Mean and standard deviation of a column in 20 equal bins of another.
 
     Args:
         tokens: rows where either column is not finite are left out.
-        across: the column whose bins are taken, within [−end, end].
+        across: the column whose bins are taken, within [−1, 1].
         up: the column that is averaged.
-        end: the largest size of `across`.
 
     Returns:
         A row per bin with types: x (centre), mean, low and high (one standard deviation away),
@@ -106,13 +105,13 @@ def bins_of(tokens: pl.DataFrame, across: str, up: str, end: float = 1.0) -> pl.
     rows = tokens.select(across, up).filter(is_finite)
     y = rows[up].to_numpy()
     edges = np.linspace(-1, 1, N_BINS + 1)
-    bin_of_type = np.digitize(rows[across].to_numpy() / end, edges[1:-1])
+    bin_of_type = np.digitize(rows[across].to_numpy(), edges[1:-1])
     n_types = np.bincount(bin_of_type, minlength=N_BINS)
     mean = np.bincount(bin_of_type, y, N_BINS) / np.maximum(n_types, 1)
     squares = np.bincount(bin_of_type, (y - mean[bin_of_type]) ** 2, N_BINS)
     deviation = np.sqrt(squares / np.maximum(n_types, 1))
     columns = {
-        "x": (edges[:-1] + edges[1:]) / 2 * end,
+        "x": (edges[:-1] + edges[1:]) / 2,
         "mean": mean,
         "low": mean - deviation,
         "high": mean + deviation,
