@@ -209,7 +209,7 @@ class Design:
     @property
     def n_coefficients(self) -> int:
         """M + K."""
-        return self.n_models + self.features.shape[1]
+        return self.n_models + int(self.features.shape[1])
 
     def only(self, rows: slice | Ints) -> Design:
         """Some of the battles."""
@@ -228,9 +228,8 @@ class Design:
         return np.concatenate([self._sum_by_model(weight), of_features])
 
     def _sum_by_model(self, values: Floats) -> Floats:
-        sums = np.bincount(self.first, values, self.n_models)
-        sums -= np.bincount(self.second, values, self.n_models)
-        return sums
+        as_first = np.bincount(self.first, values, self.n_models)
+        return np.asarray(as_first - np.bincount(self.second, values, self.n_models), np.float64)
 
     def weighted_squares(self, weight: Floats) -> Floats:
         """Σ_i w_i x_i x_iᵀ, shape (M + K, M + K)."""
@@ -287,7 +286,7 @@ def fit(
     prompts, prompt_index = np.unique(battles.prompt[used], return_inverse=True)
     p = expit(design.predictor(solved.coefficients))
     scores = design.sums_by_cluster(weight * (y - p), prompt_index)
-    directions = np.linalg.inv(solved.hessian)
+    directions: Floats = np.asarray(np.linalg.inv(solved.hessian), np.float64)
     return Fit(
         _anchored(solved.coefficients, components),
         scores,
