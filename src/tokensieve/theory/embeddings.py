@@ -336,31 +336,49 @@ def _documents_of_step(counts: Counts, settings: TrainingSettings, step: int) ->
     return counts.rows(np.sort(order[place * size : (place + 1) * size]))
 
 
+class _StepSize(NamedTuple):
+    """What a pass over E does, and the factors of the t-th step; those of Adam correct its bias."""
+
+    mode: int
+    rate: float
+    root: float
+
+    @classmethod
+    def of(cls, settings: TrainingSettings, t: int) -> _StepSize:
+        if settings.optimizer != "adam":
+            return cls(DESCENT, settings.learning_rate, root=1.0)
+        rate = settings.learning_rate * (1 / (1 - BETA1**t))
+        return cls(ADAM, rate, root=float(1 / np.sqrt(1 - BETA2**t)))
+
+
 def _update(state: dict[str, Array], left: Floats, settings: TrainingSettings, t: int) -> None:
     """The t-th step: move E, p and v along their gradients at the same point."""
-    is_adam = settings.optimizer == "adam"
-    rate, root = settings.learning_rate, 1.0
-    mode = DESCENT
-    if is_adam:
-        rate = rate * (1 / (1 - BETA1**t))
-        root = float(1 / np.sqrt(1 - BETA2**t))
-        mode = ADAM
-    if "E" in settings.frozen:
-        mode = FROZEN
+    size = _StepSize.of(settings, t)
     E = state["E"]
-    none = np.empty((0, 0), E.dtype)
-    moments = {k: state.get(f"moment_E{k}", none) for k in (1, 2)}
-    right = np.vstack([state["p"], state["v"]])
-    pull = _pull_and_update(E, moments[1], moments[2], left, right, mode, rate, root)
+    no_moments = np.empty((0, 0), E.dtype)
+    pull = _pull_and_update(
+        E,
+        state.get("moment_E1", no_moments),
+        state.get("moment_E2", no_moments),
+        left,
+        right=np.vstack([state["p"], state["v"]]),
+        mode=FROZEN if "E" in settings.frozen else size.mode,
+        rate=size.rate,
+        root=size.root,
+    )
     for name, slope in (("p", pull[0]), ("v", pull[1:])):
-        if name in settings.frozen:
-            continue
-        if is_adam:
-            m, r = state[f"moment_{name}1"], state[f"moment_{name}2"]
-            m[:], r[:], change = adam_step.py_func(slope, m, r, rate, root, CONSTANTS)
-            state[name] -= change
-        else:
-            state[name] -= rate * slope
+        if name not in settings.frozen:
+            state[name] -= _change(state, name, slope, size)
+
+
+def _change(state: dict[str, Array], name: str, slope: Floats, size: _StepSize) -> Floats:
+    """What a step takes from p or v; its moments are updated."""
+    if size.mode != ADAM:
+        return size.rate * slope
+    m = state[f"moment_{name}1"]
+    r = state[f"moment_{name}2"]
+    m[:], r[:], change = adam_step.py_func(slope, m, r, size.rate, size.root, CONSTANTS)
+    return np.asarray(change)
 
 
 def _project(E: Array, right: Floats) -> Floats:
