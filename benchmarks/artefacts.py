@@ -16,7 +16,7 @@ choosing* features, forms of features and everything else: the ten sets kept for
 and imdb, tweets, sms, banking. *For reporting*: the other sets built from packages, and emotion,
 snli, yelp, preferences. Nothing is chosen on them.
 
-**Kinds of marks** (`artefact_marks.py`). CHOOSING has fourteen kinds, REPORTING ten others. Every
+**Kinds of marks** (`artefact_marks.py`). CHOOSING has fifteen kinds, REPORTING nine others. Every
 mark is put into 2, 5, 10, 20, 50 or 60 % of the documents of a class, drawn at random, at least 12
 of them.
 
@@ -44,6 +44,19 @@ added for choosing; so was "a word in a signature", with the trait `edge`, as in
 program, whose reviews all end in such a phrase, its mark was missed. Words are named as possible
 shortcuts from p = .3 on, are shortcuts from .5 on, and may be of more than low severity from .75
 on; `thresholds` shows how many marks are found and how many ordinary words are accused there.
+
+**Before the third fit** (28 November 2026, 07:45), chosen on sets and kinds for choosing, with each
+set and kind left out, and with each set left out alone. The kind "one of four names" moved to the
+kinds for choosing: what the score made of it had been looked at when the trait `edge` was made.
+Fourteen plants per set instead of nine. Twice as many candidates: in long texts with several
+hundred words that predict a class, marks had not been among them. Traits added: the length of the
+fixed run that a word stands in (`run`) and whether it stands at one distance from an edge
+(`place`). "Apart" is neutral where ordinary words keep no company and in classes without ordinary
+words, so that words of generated texts are not accused for what their texts lack. `inserted` is
+drawn to 0 by its variance. Eight points for each broken line and a stronger penalty (C = .1)
+instead of four points and C = 1: of 309 marks 239 instead of 231 were found, and 25 ordinary words
+instead of 34 accused. Tried and left out: whether a word is a family (no difference), the logarithm
+of its documents (none), `place` only where it is above one half (worse).
 
 **Figures.**
 1. *Unseen sets and kinds*: coefficients fitted on the sets and kinds for choosing, figures of the
@@ -92,9 +105,10 @@ from tokensieve.text.vocabulary import count_texts
 MAX_DOCUMENTS = 1_200
 MAX_CHARACTERS = 350_000
 MIN_CLASS_DOCUMENTS = 20
-PLANTS_PER_SET = 9
+PLANTS_PER_SET = 14
 N_FOLDS = 8
-N_POINTS = 4  # of a broken line
+N_POINTS = 8  # of a broken line
+PENALTY = 0.1  # C of the logistic regression; chosen together with N_POINTS (docstring)
 OUTER = (0.01, 0.99)  # quantiles of a trait where its outer points lie; beyond, data is thin
 FOLLOWED = 0.5  # of a candidate's documents have the mark
 BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)  # of the calibration curve
@@ -228,7 +242,7 @@ def points_of(values: np.ndarray) -> np.ndarray:
 class Fitted:
     """Logistic regression on broken lines of the traits; one mark weighs one in all.
 
-    Only of texts that people wrote. All hats are standardised before the usual penalty.
+    Only of texts that people wrote. All hats are standardised before the penalty.
     """
 
     def __init__(self, rows: pl.DataFrame) -> None:
@@ -241,7 +255,7 @@ class Fitted:
         traits = matrix(rows)
         self.points = [points_of(column) for column in traits.T]
         self.scaler = StandardScaler().fit(self.broken_lines(traits))
-        self.model = LogisticRegression(max_iter=5_000)
+        self.model = LogisticRegression(C=PENALTY, max_iter=5_000)
         self.model.fit(self.scaler.transform(self.broken_lines(traits)), is_mark_row, weights)
         self.n_ordinary = int((~is_mark_row).sum())
         self.n_marks = rows.filter(pl.col("plant") >= 0).select("set", "plant").n_unique()

@@ -10,19 +10,30 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from tokensieve.auditing.artefacts.context import ClassTexts
+from tokensieve.auditing.artefacts.candidates import (
+    MAX_CANDIDATES,
+    MIN_CANDIDATES,
+    budget_of_class,
+)
+from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, Area, ClassTexts, UsualArea
 from tokensieve.auditing.artefacts.neighbours import shrunk_excess
 from tokensieve.auditing.artefacts.score import fitted_model
-from tokensieve.auditing.artefacts.shapes import is_family, shape_of, without_field
+from tokensieve.auditing.artefacts.shapes import is_family, shape_of, shaped, without_field
 from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
-from tokensieve.auditing.artefacts.traits import TRAITS, Traits
+from tokensieve.auditing.artefacts.traits import (
+    NEUTRAL_APART,
+    TRAITS,
+    Traits,
+    Usual,
+    apart_of,
+)
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
-from tokensieve.text.vocabulary import count_texts
+from tokensieve.text.vocabulary import TokenStream, count_texts
 
 
 def test_the_best_split_has_no_better_group_and_its_p_is_a_binomial_tail() -> None:
@@ -93,10 +104,20 @@ def test_the_context_area_is_that_of_centroids_without_each_document() -> None:
     assert area.auc == pytest.approx(expected, abs=1e-9) and area.n_with == len(held)
 
 
-def test_what_looks_inserted_is_drawn_to_zero_in_few_occurrences() -> None:
+def test_what_looks_inserted_is_drawn_to_zero_where_pairs_hardly_tell() -> None:
     always = np.ones(40, dtype=bool)
-    assert shrunk_excess(always, np.full(40, 0.9), np.full(40, 0.1)) == pytest.approx(1.1, abs=0.1)
-    assert 0 < shrunk_excess(always[:1], np.full(1, 0.9), np.full(1, 0.1)) < 0.5
+    assert shrunk_excess(always, np.full(40, 0.9), np.full(40, 0.1)) == pytest.approx(1.1, abs=0.05)
+    two_errors_more = np.arange(40) < 26  # than the half of them that are pairs by chance
+    assert 0 < shrunk_excess(two_errors_more, np.full(40, 0.55), np.full(40, 0.5)) <= 0.5
+    assert shrunk_excess(always, np.full(40, 0.5), np.full(40, 0.5)) == 0
+
+
+def test_ratings_in_words_have_the_shape_of_ratings() -> None:
+    texts = pl.Series(["a 7 out of 10", "seven out of ten", "3 out of 4", "7 out", "of 10 5/10"])
+    shapes = shaped(TokenStream.of(texts, WordTokenizer()))
+    first = [shapes.words[i] for i in shapes.ids[[1, 5]]]
+    assert first == ["n/10", "n/10"]
+    assert [shapes.words[i] for i in shapes.ids].count("n/10") == 3
 
 
 @pytest.mark.parametrize(
@@ -145,3 +166,36 @@ def test_terms_add_up_to_the_log_odds() -> None:
     for name, curve in zip(TRAITS, model.curves, strict=True):
         assert (np.diff(curve.at) > 0).all() and len(curve.at) == len(curve.adds), name
     assert model.probabilities([traits])[0] == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=1e-6)
+
+
+def test_where_ordinary_words_keep_no_company_its_absence_tells_nothing() -> None:
+    def usual(auc: float) -> Usual:
+        return Usual(UsualArea(auc, 0.0, 0.0, 100), UNKNOWN_AREA, (1.0, 0.0), [])
+
+    alone = Area(0.5, 0.04, 30)
+    in_company = Area(0.9, 0.04, 30)
+    by_usual = [apart_of(alone, usual(auc), 0) for auc in np.linspace(0.5, 0.7, 21)]
+    assert by_usual[0] == NEUTRAL_APART and by_usual[-1] > 2
+    assert (np.diff(by_usual) > 0).all() and np.diff(by_usual).max() < 1, "no cliff"
+    assert apart_of(alone, usual(0.7), 1) == NEUTRAL_APART, "a class without ordinary words"
+    assert apart_of(in_company, usual(0.5), 0) < NEUTRAL_APART, "company tells all the same"
+
+
+def test_templates_repeat_runs_of_words_and_words_drawn_at_random_do_not() -> None:
+    rng = np.random.default_rng(1)
+    words = [f"word{chr(97 + i)}{chr(97 + j)}" for i in range(20) for j in range(10)]
+    drawn = pl.Series([" ".join(rng.choice(words, 12)) for _ in range(200)])
+    filled = pl.Series([f"please tell me how to get to {word} today" for word in words])
+    repetition = []
+    for texts in (drawn, filled):
+        counted = count_texts(texts, tokenizer=WordTokenizer(), min_documents=1)
+        labels = np.zeros(len(texts), dtype=np.int64)
+        counts = Counts(counted.matrix, labels, ("one",), counted.vocabulary.tokens)
+        use = WordUse.of(counts, counted.stream, WordTokenizer())
+        repetition.append(use.order.repetition)
+    assert repetition[0] < 0.01 and 0.5 < repetition[1] < 1
+
+
+def test_classes_with_few_words_leave_their_budget_to_others() -> None:
+    assert budget_of_class(np.array([3, 900, 900])) == (MAX_CANDIDATES - 3) // 2
+    assert budget_of_class(np.array([900] * 77)) == MIN_CANDIDATES

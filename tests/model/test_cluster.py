@@ -220,6 +220,28 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(
     )
 
 
+def test_words_without_spaces_are_those_of_one_machine(here: InProcess) -> None:
+    rng = np.random.default_rng(1)
+    words = "今天 天气 公园 朋友 喜欢 吃饭 电影 学校 老师 认真 图书馆 看书 我们 一起".split()
+    labels = ["负正"[number % 2] for number in range(300)]
+    texts = []
+    for label in labels:
+        own = "自来水公司" if label == "正" and rng.random() < 0.3 else "回家"
+        texts.append("".join(rng.permutation([*rng.choice(words, 7), own])))
+    frames = [
+        pl.DataFrame({"text": texts[first : first + 100], "label": labels[first : first + 100]})
+        for first in range(0, 300, 100)
+    ]
+    learned = learn_on(
+        here,
+        [dask.delayed(pl.DataFrame)(frame.to_dict(as_series=False)) for frame in frames],
+        min_documents=3,
+    )
+    one = AttentionClassifier(min_documents=3).fit(texts, labels)
+    assert "自来水公司" in learned.model.tokens_
+    assert learned.model.tokens_.tolist() == one.tokens_.tolist()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", fast_first([3, 1, 5]))
 def test_attention_is_that_of_the_model_over_all_documents(

@@ -122,6 +122,9 @@ def _verdict(audit: AuditData) -> str:
         no_shortcut = _no_shortcut(audit)
         all_low = all(finding.level == "low" for finding in audit.findings)
         if no_shortcut and all_low:
+            defining = _words_that_may_define(audit)
+            if defining:
+                return f"{no_shortcut}, but {defining}."
             return f"{no_shortcut}; {headline[:1].lower()}{headline[1:]}."
         return f"{headline}."
     if not audit.over_budget.is_empty():
@@ -136,12 +139,20 @@ def _verdict(audit: AuditData) -> str:
         )
     # docs/verdicts.md: of planted marks the checks miss many, so the sentence claims no more
     nothing = f"The checks found no shortcut, leak or label problem in {source}"
+    defining = _words_that_may_define(audit)
+    return f"{nothing}, but {defining}." if defining else f"{nothing}."
+
+
+def _words_that_may_define(audit: AuditData) -> str:
+    """The clause that names the words by which nearly all labels are predicted; empty if they are
+    not.
+    """
     if audit.accuracy.low < max(HIGH_ACCURACY, audit.majority_accuracy):
-        return f"{nothing}."
+        return ""
     words = quoted(audit.top(rows=3)["token"].to_list())
     return (
-        f"{nothing}, but the model predicts {percent(audit.accuracy.value)} of test labels with "
-        f"words such as {words}; check if they define the label."
+        f"the model predicts {percent(audit.accuracy.value)} of test labels with words such as "
+        f"{words}; check if they define the label"
     )
 
 

@@ -36,12 +36,20 @@ from tokensieve.read.sources import open_source
 from tokensieve.read.table import Batch, SourceTable
 from tokensieve.read.values import as_list, listed
 from tokensieve.text.formatting import Bits, Formatting
-from tokensieve.text.tokenizers import Tokenizer, tokenizer_from_dict, tokenizer_of_fields
+from tokensieve.text.lexicon import MAX_CHARACTERS, with_lexicon
+from tokensieve.text.tokenizers import (
+    FieldTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    tokenizer_from_dict,
+    tokenizer_of_fields,
+)
 from tokensieve.text.vocabulary import TokenStream
 
 # what an audit brings to its client at most: documents, and characters of their texts
 MAX_SAMPLE_DOCUMENTS = 100_000
 MAX_SAMPLE_CHARACTERS = 2**26
+CHARACTERS_LOOKED_AT = 500_000  # of training texts, to see whether a script has no spaces
 # partitions whose number of texts are matched at a time; each time is a task for every partition
 PARTITIONS_PER_MATCH = 16
 CANDIDATES_PER_COMPARISON = 2**18  # pairs of documents, whose signatures come to one worker
@@ -210,6 +218,7 @@ def read_partitions(
     report = _report(reader, settings, totals)
     classes, sizes = _classes_and_sizes(reader, settings, totals)
 
+    tokenizer = _with_learned_words(tokenizer, reading.documents, totals)
     fraction = 0.0 if near is None else _sample_fraction(sizes, totals)
     sample = reading.documents.each(_draw, "group" if settings.by else "key", fraction)
     store = partial(
@@ -525,6 +534,34 @@ def _sample_fraction(sizes: Ints, totals: _Totals) -> float:
     by_documents = MAX_SAMPLE_DOCUMENTS / sizes.sum()
     by_characters = MAX_SAMPLE_CHARACTERS / max(totals.characters, 1)
     return float(min(1.0, by_documents, by_characters))
+
+
+def _with_learned_words(tokenizer: Tokenizer, documents: Partitions, totals: _Totals) -> Tokenizer:
+    """The tokenizer with the words of scripts without spaces that training texts contain.
+
+    They are learned on the client, from training texts drawn by their digests: from few, to see
+    whether there are such scripts, then from more.
+    """
+    learned = tokenizer
+    for n_characters in (CHARACTERS_LOOKED_AT, MAX_CHARACTERS):
+        fraction = min(1.0, n_characters / max(totals.characters, 1))
+        frames = documents.each(_drawn_texts, fraction).here()
+        learned = with_lexicon(tokenizer, pl.concat(frames)["text"])
+        if fraction == 1.0 or not _has_lexicon(learned):
+            break
+    return learned
+
+
+def _drawn_texts(part: _Numbered, fraction: float) -> pl.DataFrame:
+    """The training texts of a partition whose digests are below a fraction."""
+    frame = part.frame().filter(~pl.col("test"))
+    return frame.filter(_is_drawn(frame["key"], "words", fraction)).select("text")
+
+
+def _has_lexicon(tokenizer: Tokenizer) -> bool:
+    """Whether a tokenizer knows words of scripts without spaces."""
+    base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
+    return isinstance(base, WordTokenizer) and bool(base.lexicon)
 
 
 def _draw(part: _Numbered, by: str, fraction: float) -> pl.DataFrame:

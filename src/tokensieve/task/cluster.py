@@ -60,7 +60,7 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.reading_report import ReadingReport
 from tokensieve.task.tasks import CorpusModel, Labels
 from tokensieve.text.counts import Counts
-from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus, Vocabulary, count_corpus, learn_vocabulary
 from tokensieve.wording import plural
 
@@ -305,7 +305,7 @@ class Learned:
 
 
 def _tokenizer(how: TrainSettings) -> Tokenizer:
-    """The tokenizer of the settings; scripts without spaces are read character by character.
+    """The tokenizer of the settings.
 
     Raises:
         InputError: words are to be found by a segmenter.
@@ -315,10 +315,7 @@ def _tokenizer(how: TrainSettings) -> Tokenizer:
             "--words segmenter does not work on a cluster yet; leave out --cluster, "
             "and use --stream if the data is larger than memory"
         )
-    tokenizer = how.make_tokenizer()
-    if isinstance(tokenizer, WordTokenizer):
-        return replace(tokenizer, lexicon=())
-    return tokenizer
+    return how.make_tokenizer()
 
 
 def learn_on(

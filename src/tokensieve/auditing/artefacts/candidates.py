@@ -23,7 +23,7 @@ MIN_DOCUMENTS = 5  # of the group; fewer show no company and no neighbours
 MIN_COVERAGE = 0.01  # of the group's documents: what is rarer matters to few of them
 MAX_FREQUENCY = 0.8  # of all documents: what is in more is the usual state
 MIN_CERTAINTY = 0.1  # of the way from neutral to certain; less gives no label away
-MAX_CANDIDATES = 240  # of all classes; each takes a few milliseconds
+MAX_CANDIDATES = 480  # of all classes; each takes a few milliseconds
 MIN_CANDIDATES = 12  # of each class, however many classes there are
 MAX_PHRASE = 3  # words
 CERTAIN_WORD = 0.2  # of the way to certain: a word that leans so far alone explains its phrase
@@ -175,15 +175,34 @@ def wilson_lower(n_inside: Ints, n_documents: Ints) -> Floats:
 
 def within_budget(splits: Splits, is_eligible: Bools, counts: Counts) -> Ints:
     """The most certain and most significant eligible words of each class, in ascending order."""
-    n_each = max(MIN_CANDIDATES, MAX_CANDIDATES // counts.n_classes) // 2
     main_class = np.argmax(np.where(splits.is_inside, counts.present, -1), axis=1)
+    words_of_class = [
+        np.flatnonzero(is_eligible & (main_class == label)) for label in range(counts.n_classes)
+    ]
+    budget = budget_of_class(np.array([len(words) for words in words_of_class]))
     certainty = certainties(splits, counts.n_documents)
     chosen: set[int] = set()
-    for label in range(counts.n_classes):
-        words = np.flatnonzero(is_eligible & (main_class == label))
+    for words in words_of_class:
         for rank in (certainty[words], splits.g_squared[words]):
-            chosen |= set(words[np.argsort(-rank, kind="stable")[:n_each]].tolist())
+            chosen |= set(words[np.argsort(-rank, kind="stable")[: budget // 2]].tolist())
     return np.array(sorted(chosen), dtype=np.int64)
+
+
+def budget_of_class(n_eligible: Ints) -> int:
+    """How many words of each class can be looked at, given how many of each are eligible.
+
+    What classes with fewer words leave goes to the others.
+    """
+    n_remaining = MAX_CANDIDATES
+    budget = 0
+    for n_classes, n_words in zip(
+        range(len(n_eligible), 0, -1), np.sort(n_eligible).tolist(), strict=True
+    ):
+        budget = n_remaining // n_classes
+        if n_words > budget:
+            break
+        n_remaining -= n_words
+    return max(MIN_CANDIDATES, budget)
 
 
 def leans(documents: Ints, is_inside: Bools, class_sizes: Ints) -> bool:

@@ -90,7 +90,7 @@ UNKNOWN_AREA = UsualArea(intercept=0.5, slope=0.0, spread=0.0, most_documents=1)
 
 
 def context_areas(
-    use: WordUse, candidates: Sequence[Candidate], left_out: Sequence[Ints] | None = None
+    use: WordUse, candidates: Sequence[Candidate], left_out: Sequence[Ints]
 ) -> list[Area]:
     """The context AUC of each candidate, within the class of its group that has most documents of
     it.
@@ -100,20 +100,20 @@ def context_areas(
     areas: list[Area | None] = [None] * len(candidates)
     by_class: dict[int, list[int]] = {}
     for i, candidate in enumerate(candidates):
-        sizes = np.bincount(use.counts.labels[candidate.documents], minlength=use.counts.n_classes)
-        label = max(candidate.classes, key=lambda k: int(sizes[k]))
-        by_class.setdefault(label, []).append(i)
+        by_class.setdefault(main_class(use, candidate), []).append(i)
     for label, places in by_class.items():
         texts = ClassTexts.of(use, label)
         documents = [candidates[i].documents for i in places]
-        own_types = [types_of(use, candidates[i]) for i in places]
-        if left_out is not None:
-            own_types = [
-                np.append(types, left_out[i]) for types, i in zip(own_types, places, strict=True)
-            ]
+        own_types = [np.append(types_of(use, candidates[i]), left_out[i]) for i in places]
         for i, area in zip(places, texts.areas(documents, own_types), strict=True):
             areas[i] = area
     return [area for area in areas if area is not None]
+
+
+def main_class(use: WordUse, candidate: Candidate) -> int:
+    """The class of a candidate's group with most of its documents."""
+    sizes = np.bincount(use.counts.labels[candidate.documents], minlength=use.counts.n_classes)
+    return max(candidate.classes, key=lambda label: int(sizes[label]))
 
 
 def types_of(use: WordUse, candidate: Candidate) -> Ints:
@@ -128,14 +128,14 @@ def usual_area(use: WordUse) -> UsualArea:
     n_each = max(2, min(ORDINARY_PER_CLASS, ORDINARY_IN_ALL // counts.n_classes))
     areas: list[Area] = []
     for label in range(counts.n_classes):
-        chosen = ordinary_words(use, label, n_each)
+        chosen = spread_over_frequency(ordinary_words(use, label), counts.present[:, label], n_each)
         own_types = [np.array([word]) for word in chosen.tolist()]
         areas += ClassTexts.of(use, label).areas(counts.holders(chosen), own_types)
     return fitted_line([area for area in areas if np.isfinite(area.error)])
 
 
-def ordinary_words(use: WordUse, label: int, n_words: int) -> Ints:
-    """Words not significantly more frequent in a class, spread over their log frequency."""
+def ordinary_words(use: WordUse, label: int) -> Ints:
+    """Words not significantly more frequent in a class."""
     counts = use.counts
     present = counts.present[:, label]
     n_documents = counts.present.sum(axis=1)
@@ -146,7 +146,11 @@ def ordinary_words(use: WordUse, label: int, n_words: int) -> Ints:
         & (wilson_lower(present, n_documents) <= share)
         & ~has_digit(counts.tokens)
     )
-    words = np.flatnonzero(is_ordinary)
+    return np.flatnonzero(is_ordinary)
+
+
+def spread_over_frequency(words: Ints, present: Ints, n_words: int) -> Ints:
+    """Some of these words, evenly spread over the logarithm of their number of documents."""
     if not len(words):
         return words
     by_frequency = words[np.argsort(present[words], kind="stable")]

@@ -34,6 +34,7 @@ from tokensieve.auditing.artefacts.score import ACCUSED, fitted_model, scored
 from tokensieve.auditing.artefacts.search import ArtefactSearch
 from tokensieve.auditing.artefacts.traits import (
     INSERTED_RANGE,
+    MAX_COVERAGE,
     Traits,
     Usual,
     apart_of,
@@ -194,11 +195,11 @@ def n_accused(
         places = rng.choice(gaps, len(word.documents))
         traits.append(
             Traits(
-                apart=apart_of(area, found.usual),
+                apart=apart_of(area, found.usual, words[0].classes[0]),
                 inserted=inserted_at(found.use, places, rates),
                 peers=float(np.log1p(len(peers))),
                 constancy=constancy_at(found.use, places),
-                coverage=word.coverage,
+                coverage=min(word.coverage, MAX_COVERAGE),
                 certainty=word.certainty,
                 kinship=0.0,
                 repeated=0.0,
@@ -207,6 +208,8 @@ def n_accused(
                 phrase=0.0,
                 group=0.0,
                 edge=0.0,
+                run=0.0,
+                place=0.0,
             )
         )
     return int((fitted_model().probabilities(traits) >= ACCUSED).sum())

@@ -10,8 +10,9 @@ neighbours are themselves a pair elsewhere,
     inserted = (h − s)/(r − s)
 
 is 1 for what was put in and 0 for what was written. The edges of a text are neighbours, too,
-compared with edges. Few occurrences, or r near s, say little, so that the estimate is drawn to 0 by
-a few pseudo-occurrences.
+compared with edges. Few occurrences, or r near s, say little, so that the estimate is drawn to 0:
+with x = Σ(h − s), i = Σ(r − s), the variance v = Σ s(1 − s) of x if nothing was inserted, and a
+prior variance τ² around 0, it is x i/(i² + v/τ²).
 
 **The less constant neighbour.** The fraction of a word's occurrences with the most frequent left
 neighbour of its fixed run, or the same on the right, whichever is smaller: near 1 in templates,
@@ -34,7 +35,7 @@ NOT_TOLD = 0.4  # between 0, of what was written there, and 1, of what was inser
 MAX_OCCURRENCES = 2_000  # of a word; more change nothing
 CONSTANT = 0.8  # of the occurrences: a neighbour that frequent is part of a fixed run
 MAX_RUN = 12  # words of a fixed run on either side
-PSEUDO_OCCURRENCES = 2.0  # chosen on the sets for choosing (benchmarks/artefacts.py)
+PRIOR_VARIANCE = 0.5  # τ²: values from 0, of what was written there, to 1 are as likely
 MAX_DISTANCE = 4  # words; a name and what follows it
 MIN_AT_DISTANCE = 3  # occurrences; of fewer the distance is the same by chance
 INSIDE, AT_START, AT_END = 0, 1, 2  # where a pair of neighbours stands
@@ -49,12 +50,16 @@ class Neighbours:
         constancy: the less constant neighbour's share of its occurrences.
         slot: the neighbours that nearly all of them have, left and right; empty where they vary.
         is_fixed_phrase: whether it stands in a fixed run of words at the start or end of its texts.
+        run_length: words of the fixed run that it nearly always stands in, its own among them.
+        place: the largest fraction of its occurrences at one distance from an edge of their texts.
     """
 
     inserted: float
     constancy: float
     slot: tuple[str, str] = ("", "")
     is_fixed_phrase: bool = False
+    run_length: float = 1.0
+    place: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,17 @@ def neighbours_of(
         ),
         slot=(constant_word(order, left), constant_word(order, right)),
         is_fixed_phrase=is_phrase,
+        run_length=float(np.mean(outer_right - outer_left)) - 1,
+        place=max(
+            usual_distance(distances_to_edge(order, left, -1)).share,
+            usual_distance(distances_to_edge(order, right, 1)).share,
+        ),
     )
+
+
+def is_at_edge(order: WordOrder, places: Ints) -> Bools:
+    """Which places are edges of texts."""
+    return np.asarray(order.ids[places] >= len(order.words))
 
 
 def inserted_between(order: WordOrder, left: Ints, right: Ints, rates: PairRates) -> float:
@@ -156,10 +171,12 @@ def inserted_between(order: WordOrder, left: Ints, right: Ints, rates: PairRates
 
 
 def shrunk_excess(is_elsewhere: Bools, recurring: Floats, skipped: Floats) -> float:
-    """(h − s)/(r − s), drawn to 0 by a few pseudo-occurrences (module docstring)."""
+    """(h − s)/(r − s), drawn to 0 where it is uncertain (module docstring)."""
     excess = float((is_elsewhere - skipped).sum())
     informative = float(np.maximum(recurring - skipped, 0.0).sum())
-    return excess / (informative + PSEUDO_OCCURRENCES)
+    variance = float((skipped * (1 - skipped)).sum())
+    scale = informative**2 + variance / PRIOR_VARIANCE
+    return excess * informative / scale if scale > 0 else 0.0
 
 
 def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:
@@ -183,19 +200,47 @@ def is_fixed_phrase(order: WordOrder, left: Ints, right: Ints) -> bool:
 
 
 def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
-    """The places beyond the words that nearly always stand beside these; at an edge they stay."""
+    """The places beyond the words that nearly always stand beside these; at an edge they stay.
+
+    What nearly always stands as far from an edge as these do is part of the run, though words in it
+    may vary, such as names.
+    """
+    distances = distances_to_edge(order, places, step)
+    usual = usual_distance(distances)
+    if usual.share >= CONSTANT:
+        return np.where(distances == usual.distance, order.edge_beyond(places, step), places)
     for _ in range(MAX_RUN):
         words = order.ids[places]
-        is_at_edge = words >= len(order.words)
-        if is_at_edge.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
+        is_there = is_at_edge(order, places)
+        if is_there.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
             break
-        places = np.where(is_at_edge, places, places + step)
+        places = np.where(is_there, places, places + step)
     return places
+
+
+def distances_to_edge(order: WordOrder, places: Ints, step: int) -> Ints:
+    """How many words stand between each place and the edge of its text, its own among them."""
+    return np.abs(order.edge_beyond(places, step) - places)
+
+
+@dataclass(frozen=True)
+class UsualDistance:
+    """The most frequent distance from an edge, and the fraction of places that have it."""
+
+    distance: int
+    share: float
+
+
+def usual_distance(distances: Ints) -> UsualDistance:
+    """The most frequent of some distances, of those of a few words at most."""
+    n_at = np.bincount(distances[distances <= MAX_DISTANCE], minlength=1)
+    most_frequent = int(np.argmax(n_at))
+    return UsualDistance(most_frequent, float(n_at[most_frequent] / len(distances)))
 
 
 def is_edge(order: WordOrder, places: Ints) -> bool:
     """Whether nearly all of these places are edges of texts."""
-    return bool((order.ids[places] >= len(order.words)).mean() >= CONSTANT)
+    return bool(is_at_edge(order, places).mean() >= CONSTANT)
 
 
 def constant_word(order: WordOrder, places: Ints) -> str:
@@ -232,21 +277,24 @@ def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
 
 
 def same_slots(order: WordOrder, begins: Ints) -> Ints:
-    """All positions between the neighbours that nearly always stand beside some positions."""
+    """All positions between the neighbours that nearly always stand beside some positions; none if
+    their neighbours vary.
+    """
     is_same = np.ones(len(order.ids), dtype=bool)
     is_same[[0, -1]] = False
+    has_neighbour = False
     for step in (-1, 1):
         neighbours, n = np.unique(order.ids[begins + step], return_counts=True)
         if n.max() >= CONSTANT * len(begins):
             is_same &= np.roll(order.ids, -step) == neighbours[np.argmax(n)]
-    return np.flatnonzero(is_same)
+            has_neighbour = True
+    return np.flatnonzero(is_same & has_neighbour)
 
 
 def is_in_most_texts(order: WordOrder, begins: Ints) -> bool:
     """Whether most texts have a word of the same family, or the fixed phrase around some positions,
     whatever fills its slot.
     """
-    n_texts = len(np.unique(order.documents))
     shape = order.ids[begins[0]]
     if is_fixed_phrase(order, begins - 1, begins + 1):
         alike = same_slots(order, begins)
@@ -254,7 +302,7 @@ def is_in_most_texts(order: WordOrder, begins: Ints) -> bool:
         alike = np.flatnonzero(order.ids == shape)
     else:
         return False
-    return len(np.unique(order.documents[alike])) >= MOST_TEXTS * n_texts
+    return len(np.unique(order.documents[alike])) >= MOST_TEXTS * order.n_texts
 
 
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:

@@ -29,24 +29,42 @@ def peers_of(
     is_word = np.array([len(candidate.words) == 1 for candidate in pool])
     least_certainty = certainties_of(candidates)[:, None] - NEARLY_AS_CERTAIN
     may_be_peer = is_word & (certainties_of(pool) >= least_certainty)
+    may_be_peer &= shares_class(candidates, pool)
     may_be_peer &= ~has_same_documents(candidates, pool, n_documents)
-    return [
-        np.array(
-            [place for place in np.flatnonzero(row).tolist() if is_rival(one, pool[place])],
-            dtype=np.int64,
-        )
-        for one, row in zip(candidates, may_be_peer, strict=True)
-    ]
+    places_of_words = places_by([candidate.words for candidate in pool])
+    places_of_family = places_by([(family_of(candidate),) for candidate in pool])
+    for row, candidate in zip(may_be_peer, candidates, strict=True):
+        for word in candidate.words:
+            row[places_of_words.get(word, [])] = False
+        family = family_of(candidate)
+        if family:
+            row[places_of_family.get(family, [])] = False
+    return [np.flatnonzero(row) for row in may_be_peer]
 
 
-def is_rival(candidate: Candidate, other: Candidate) -> bool:
-    """Whether a word points to a class of the candidate's, and is no word of it or of its
-    family.
-    """
+def places_by(names: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """The places of the items that have each name."""
+    places: dict[str, list[int]] = {}
+    for place, names_of_item in enumerate(names):
+        for name in names_of_item:
+            places.setdefault(name, []).append(place)
+    return places
+
+
+def family_of(candidate: Candidate) -> str:
+    """The shapes of a candidate's words, if they stand for several spellings; empty if not."""
     shapes = tuple(map(shape_of, candidate.words))
-    is_of_family = is_family(shapes) and shapes == tuple(map(shape_of, other.words))
-    shares_class = bool(set(candidate.classes) & set(other.classes))
-    return shares_class and not is_of_family and not set(candidate.words) & set(other.words)
+    return " ".join(shapes) if is_family(shapes) else ""
+
+
+def shares_class(candidates: Sequence[Candidate], pool: Sequence[Candidate]) -> Bools:
+    """Whether two point to a class of both their groups, shape (candidates, pool)."""
+    n_classes = 1 + max(max(one.classes) for one in [*candidates, *pool])
+    groups = [
+        np.array([np.isin(np.arange(n_classes), one.classes) for one in side], dtype=float)
+        for side in (candidates, pool)
+    ]
+    return np.asarray(groups[0] @ groups[1].T > 0)
 
 
 def certainties_of(candidates: Sequence[Candidate]) -> Floats:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from tokensieve.auditing.artefacts.neighbours import NOT_TOLD
+from tokensieve.auditing.artefacts.neighbours import CONSTANT, NOT_TOLD
 from tokensieve.auditing.artefacts.score import Scored
 from tokensieve.wording import percent, plural, verb
 
 MAX_REASONS = 4
 SMALLEST_TERM = 0.5  # of the log-odds; less is no reason
+FIXED_RUN = 3.0  # words; two that stand together are no phrase
 FOR = {
     "apart": "the other words of these documents do not tell which contain it",
     "inserted": "it stands between words that are neighbours elsewhere, as if inserted",
@@ -17,6 +18,8 @@ FOR = {
     "certainty": "it hardly ever occurs in other classes",
     "joined": "it is part of a code, an address or markup",
     "edge": "it stands in a fixed phrase at the start or end of its texts",
+    "run": "it stands in a fixed run of words",
+    "place": "it nearly always stands as far from the start or the end of its text",
 }
 AGAINST = {
     "apart": "the other words of these documents tell which contain it",
@@ -56,6 +59,10 @@ def reason(one: Scored, trait: str) -> str:
     if trait == "inserted" and one.observed.neighbours.inserted == NOT_TOLD:
         return ""
     if trait == "kinship" and not one.observed.traits.kinship:
+        return ""
+    if trait == "run" and one.observed.neighbours.run_length < FIXED_RUN:
+        return ""
+    if trait == "place" and one.observed.traits.place < CONSTANT:
         return ""
     return clauses.get(trait, "")
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tokensieve.arrays import Ints
 from tokensieve.text.vocabulary import TokenStream
 
 NUMBER_WORDS = "zero one two three four five six seven eight nine ten".split()
@@ -20,6 +21,8 @@ DIGITS = re.compile(r"\d+")
 RATING = re.compile(r"(?:\d+(?:[.,]\d+)?|n)/(5|10|100)")
 ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
 ANY_NUMBER = "0"
+COUNTS = (ANY_NUMBER, "0.0", "0,0")  # shapes of the first number of a rating
+SCALES = {"5": ("5", "five"), "10": ("10", "ten"), "100": ("100", "hundred")}
 # the field before a word, as in title:word or 1:word; 13:45 and https:// have none
 FIELD = re.compile(r"[^:]*[^\W\d_][^:]*:(?!/)|[^:]+:(?=[^\W\d_])")
 
@@ -51,11 +54,33 @@ def _shape_of_bare(word: str) -> str:
 
 
 def shaped(stream: TokenStream) -> TokenStream:
-    """The same texts with the shapes of their words."""
+    """The same texts with the shapes of their words; the 7 of "7 out of 10" has that of 7/10."""
     shapes = [shape_of(word) for word in stream.words]
-    words, shape_of_word = np.unique(np.array(shapes, dtype=object), return_inverse=True)
-    ids = shape_of_word[stream.ids].astype(np.int32)
+    ratings = [f"n/{scale}" for scale in SCALES]
+    words, shape_of_word = np.unique(
+        np.array([*shapes, *ratings], dtype=object), return_inverse=True
+    )
+    ids = shape_of_word[: len(shapes)][stream.ids].astype(np.int32)
+    for scale, rating in zip(SCALES, shape_of_word[len(shapes) :].tolist(), strict=True):
+        ids[rated_in_words(stream, shapes, scale)] = rating
     return TokenStream(ids, stream.starts, [str(word) for word in words])
+
+
+def rated_in_words(stream: TokenStream, shapes: Sequence[str], scale: str) -> Ints:
+    """The positions of the numbers in "7 out of 10" or "seven out of ten", for one scale."""
+    of_rating = (
+        [shape in COUNTS for shape in shapes],
+        [word == "out" for word in stream.words],
+        [word == "of" for word in stream.words],
+        [word in SCALES[scale] for word in stream.words],
+    )
+    n_begins = len(stream.ids) - len(of_rating) + 1
+    begins = np.arange(max(n_begins, 0))
+    for distance, is_word in enumerate(of_rating):
+        begins = begins[np.array(is_word, dtype=bool)[stream.ids[begins + distance]]]
+    document = np.searchsorted(stream.starts, begins, side="right")
+    document_at_end = np.searchsorted(stream.starts, begins + len(of_rating) - 1, side="right")
+    return begins[document == document_at_end]
 
 
 def is_family(words: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ FIXED_PHRASE = (
 SAME_DOCUMENTS = 0.5  # Jaccard index of two suspects that are one finding
 NEARLY_ALL = 0.9  # of a suspect's documents: it belongs to one that contains them
 MAX_MEMBERS = 40  # of a family that are named
+SPELLED_OTHERWISE = 0.1  # of a family's documents: then its members do not say what it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,8 @@ def suspect_form(form: Form) -> Suspect:
 def with_members(suspect: Suspect, counts: Counts) -> list[Suspect]:
     """A family as its members, each with the classes it points to itself; another suspect as it is.
 
-    Of 7/10 the members are all ratings out of ten that five documents contain.
+    Of 7/10 the members are all ratings out of ten that five documents contain. The family stays one
+    of them where much of it is spelled otherwise, as "seven out of ten".
     """
     words = suspect.token.split(" ")
     shape = shape_of(words[0])
@@ -104,32 +106,32 @@ def with_members(suspect: Suspect, counts: Counts) -> list[Suspect]:
     most_frequent = np.argsort(-counts.present[types].sum(axis=1), kind="stable")[:MAX_MEMBERS]
     types = types[most_frequent]
     splits = best_splits(counts.present[types], counts.class_sizes)
-    members = []
-    for i, member_documents in enumerate(counts.holders(types)):
-        members.append(
-            Suspect(
-                token=str(counts.tokens[types[i]]),
-                type=int(types[i]),
-                classes=tuple(np.flatnonzero(splits.is_inside[i]).tolist()),
-                documents=member_documents,
-                certainty=suspect.certainty,
-                probability=suspect.probability,
-                reasons=suspect.reasons,
-                slot=suspect.slot,
-                is_fixed_phrase=suspect.is_fixed_phrase,
-            )
+    members = [
+        replace(
+            suspect,
+            token=str(counts.tokens[types[i]]),
+            type=int(types[i]),
+            classes=tuple(np.flatnonzero(splits.is_inside[i]).tolist()),
+            documents=member_documents,
         )
+        for i, member_documents in enumerate(counts.holders(types))
+    ]
+    documents = np.unique(np.concatenate([member.documents for member in members]))
+    n_spelled_otherwise = len(np.setdiff1d(suspect.documents, documents))
+    if n_spelled_otherwise > SPELLED_OTHERWISE * len(suspect.documents):
+        return [suspect, *members]
     return members
 
 
 def grouped(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
     """Suspects that are one finding (`belong_together`), whatever their classes, largest first."""
     groups: list[list[Suspect]] = []
-    for suspect in sorted(suspects, key=lambda one: -one.certainty * len(one.documents)):
+    by_size = sorted(suspects, key=lambda one: -one.certainty * len(one.documents))
+    for suspect in by_size:
         joined = [suspect]
         apart = []
         for group in groups:
-            if any(belong_together(suspect, member) for member in group):
+            if any(belong_together(suspect, member, suspects) for member in group):
                 joined = [*group, *joined]
             else:
                 apart.append(group)
@@ -137,8 +139,8 @@ def grouped(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
     return groups
 
 
-def belong_together(a: Suspect, b: Suspect) -> bool:
-    """Whether two suspects share a word, a shape, a slot, or much the same documents."""
+def belong_together(a: Suspect, b: Suspect, suspects: Sequence[Suspect]) -> bool:
+    """Whether two of some suspects share a word, a shape, a slot, or much the same documents."""
     if a.words & b.words:
         return True
     if not a.is_form and not b.is_form:
@@ -147,11 +149,37 @@ def belong_together(a: Suspect, b: Suspect) -> bool:
             return True
         if a.slot == b.slot and any(a.slot) and a.classes == b.classes:
             return True
-    n_both = len(np.intersect1d(a.documents, b.documents, assume_unique=True))
-    if n_both >= SAME_DOCUMENTS * (len(a.documents) + len(b.documents) - n_both):
+    if has_same_documents(a.documents, b.documents):
         return True
-    is_contained = n_both >= NEARLY_ALL * min(len(a.documents), len(b.documents))
-    return is_contained and a.classes == b.classes and not (a.is_form and b.is_form)
+    small, large = sorted((a, b), key=lambda one: len(one.documents))
+    if a.classes != b.classes or (a.is_form and b.is_form) or not is_part(small, large):
+        return False
+    return not large.is_form or is_form_of_words(large, suspects)
+
+
+def has_same_documents(a: Ints, b: Ints) -> bool:
+    """Whether most documents of two suspects are those of both."""
+    n_both = len(np.intersect1d(a, b, assume_unique=True))
+    return n_both >= SAME_DOCUMENTS * (len(a) + len(b) - n_both)
+
+
+def is_part(small: Suspect, large: Suspect) -> bool:
+    """Whether nearly all documents of one suspect are among those of another."""
+    n_both = len(np.intersect1d(small.documents, large.documents, assume_unique=True))
+    return n_both >= NEARLY_ALL * len(small.documents)
+
+
+def is_form_of_words(form: Suspect, suspects: Sequence[Suspect]) -> bool:
+    """Whether most documents of a form have a suspicious word that never comes without it.
+
+    A code begins with a bracket, whatever the code; but a full stop at the end is more than the
+    signatures that end with one.
+    """
+    words = [one for one in suspects if not one.is_form and is_part(one, form)]
+    documents = [one.documents for one in words if one.classes == form.classes]
+    return bool(documents) and has_same_documents(
+        np.unique(np.concatenate(documents)), form.documents
+    )
 
 
 def without_length(group: Sequence[Suspect]) -> list[Suspect]:

@@ -10,13 +10,19 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
+from tokensieve.auditing.artefacts.candidates import (
+    MIN_DOCUMENTS,
+    Candidate,
+    wilson_lower,
+)
 from tokensieve.auditing.artefacts.context import (
     UNKNOWN_AREA,
     Area,
     UsualArea,
     area_of_most,
     context_areas,
+    main_class,
+    ordinary_words,
     usual_area,
 )
 from tokensieve.auditing.artefacts.neighbours import (
@@ -46,11 +52,14 @@ SPREAD_USUAL = 0.03  # of those of ordinary words, if fewer than show their own
 # of an area: where ordinary words keep no company, nothing is told by its absence
 LEAST_USUAL = 0.55
 LEAST_AUC = 0.4  # leaving one out draws areas below ½; further below says no more
-# of a candidate of the sets that the score was fitted on: it adds nothing to the log-odds
-AVERAGE_APART = -2.6
+# where nothing is told: with it in the place of the trait of every candidate, the probabilities of
+# the score add up to the number of marks, on the sets and kinds for choosing
+NEUTRAL_APART = -1.6
 APART_RANGE = (-8.0, 4.0)  # more means the same
 MAX_RELATIVES = 3
 INSERTED_RANGE = (-0.5, 1.5)
+ENOUGH_ORDINARY = 4  # ordinary words of a class, to show what is usual in it
+MAX_COVERAGE = 0.5  # no mark that the score was fitted on is in many more documents of a class
 TEXTS_READ = 40  # documents of a candidate whose text is searched for codes and markup
 
 
@@ -65,7 +74,7 @@ class Traits:
         inserted: about 1 if it stands between words that are neighbours elsewhere (`neighbours`).
         peers: logarithm of one plus the number of words that are as certain for the class.
         constancy: the share of its less constant neighbour.
-        coverage: the fraction of the class's documents that contain it.
+        coverage: the fraction of the class's documents that contain it, at most one half.
         certainty: how far from neutral to certain it makes the class.
         kinship: 1 if it is a word of the class's name or related to one.
         repeated: logarithm of its occurrences per document.
@@ -74,6 +83,9 @@ class Traits:
         phrase: 1 if it is several words.
         group: 1 if it points to several classes.
         edge: 1 if it stands in a fixed phrase at the start or end of its texts.
+        run: logarithm of the words of the fixed run that it nearly always stands in, times the
+            fraction of such runs in these texts that are not repeated: in templates all words do.
+        place: the largest fraction of its occurrences at one distance from an edge of their texts.
     """
 
     apart: float
@@ -89,6 +101,8 @@ class Traits:
     phrase: float
     group: float
     edge: float
+    run: float
+    place: float
 
 
 TRAITS = tuple(field.name for field in fields(Traits))
@@ -100,19 +114,32 @@ class Usual:
 
     Attributes:
         area: the context AUC of ordinary words.
+        area_of_candidates: that of most candidates, where ordinary words keep no company.
+        has_ordinary: how far each class has the ordinary words that show it, from 0 to 1.
         pairs: how often neighbours recur, by class, and of all in the last place.
     """
 
     area: UsualArea
+    area_of_candidates: UsualArea
+    has_ordinary: tuple[float, ...]
     pairs: list[PairRates]
 
     @classmethod
     def of(cls, use: WordUse, candidates: Sequence[Candidate]) -> Usual:
         """What is usual in these texts; with few ordinary words, what is among the candidates."""
+        n_classes = use.counts.n_classes
         area = usual_area(use)
+        n_ordinary = [len(ordinary_words(use, label)) for label in range(n_classes)]
+        has_ordinary = [min(n / ENOUGH_ORDINARY, 1.0) for n in n_ordinary]
         if area is UNKNOWN_AREA:
-            area = area_of_most(context_areas(use, candidates))
-        return cls(area, pair_rates(use.order, use.counts.labels, use.counts.n_classes))
+            has_ordinary = [1.0] * n_classes  # the candidates stand in for them
+        area_of_candidates = UNKNOWN_AREA
+        if min(area.at(MIN_DOCUMENTS), area.at(area.most_documents)) < LEAST_USUAL:
+            peers = peers_of(candidates, candidates, use.counts.n_documents)
+            left_out = types_left_out(use, candidates, candidates, peers)
+            area_of_candidates = area_of_most(context_areas(use, candidates, left_out))
+        pairs = pair_rates(use.order, use.counts.labels, n_classes)
+        return cls(area, area_of_candidates, tuple(has_ordinary), pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +176,7 @@ def observe(
     counts = use.counts
     pool = candidates if pool is None else pool
     peers = peers_of(candidates, pool, counts.n_documents)
-    left_out = [
-        np.concatenate([types_beside(use, candidate), types_of_peers(pool, places)])
-        for candidate, places in zip(candidates, peers, strict=True)
-    ]
+    left_out = types_left_out(use, candidates, pool, peers)
     areas = context_areas(use, candidates, left_out)
     relatives = Relatives.of(use)
     observed = []
@@ -163,11 +187,11 @@ def observe(
         names = [counts.classes[label] for label in candidate.classes]
         n_relatives = relatives.count(candidate)
         traits = Traits(
-            apart=apart_of(areas[i], usual),
+            apart=apart_of(areas[i], usual, main_class(use, candidate)),
             inserted=inserted_of(neighbours),
             peers=float(np.log1p(len(peers[i]))),
             constancy=neighbours.constancy,
-            coverage=candidate.coverage,
+            coverage=min(candidate.coverage, MAX_COVERAGE),
             certainty=candidate.certainty,
             kinship=float(is_kin(names, candidate.words)),
             repeated=repeated(use, candidate),
@@ -176,9 +200,27 @@ def observe(
             phrase=float(len(candidate.words) > 1),
             group=float(len(candidate.classes) > 1),
             edge=float(neighbours.is_fixed_phrase),
+            run=float(np.log(neighbours.run_length) * (1 - use.order.repetition)),
+            place=neighbours.place,
         )
         observed.append(Observed(candidate, traits, neighbours))
     return observed
+
+
+def types_left_out(
+    use: WordUse,
+    candidates: Sequence[Candidate],
+    pool: Sequence[Candidate],
+    peers: Sequence[Ints],
+) -> list[Ints]:
+    """The types that may not tell about each candidate: what comes with its place, and its peers.
+
+    `peers` has the places of each candidate's peers in the pool.
+    """
+    return [
+        np.concatenate([types_beside(use, candidate), types_of_peers(pool, places)])
+        for candidate, places in zip(candidates, peers, strict=True)
+    ]
 
 
 def types_beside(use: WordUse, candidate: Candidate) -> Ints:
@@ -212,24 +254,37 @@ def types_of_peers(candidates: Sequence[Candidate], places: Ints) -> Ints:
     return np.array([word_type for word_type in types if word_type >= 0], dtype=np.int64)
 
 
-def apart_of(area: Area, usual: Usual) -> float:
+def apart_of(area: Area, usual: Usual, label: int) -> float:
     """How much better "nothing tells" explains a context AUC than "as much tells as usual, or
     more".
 
-    The logarithm of the ratio of two normal densities: around ½, and around the usual area, with
-    the spread of ordinary words; beyond the usual area the second is as high as at it. Where
-    nothing shows what is usual, it is that of an average candidate.
+    The less company ordinary words keep, the more the other candidates say what is usual. Where
+    neither do, or the class has no ordinary words, the absence of company tells nothing.
     """
-    if usual.area is UNKNOWN_AREA:
-        return AVERAGE_APART
+    shown = min((usual.area.at(area.n_with) - 0.5) / (LEAST_USUAL - 0.5), 1.0)
+    against_ordinary = apart_from(area, usual.area)
+    against_candidates = apart_from(area, usual.area_of_candidates)
+    apart = shown * against_ordinary + (1 - shown) * against_candidates
+    has_ordinary = usual.has_ordinary[label]
+    return has_ordinary * apart + (1 - has_ordinary) * min(apart, NEUTRAL_APART)
+
+
+def apart_from(area: Area, usual: UsualArea) -> float:
+    """The logarithm of the ratio of two normal densities of a context AUC.
+
+    One is around ½, the other around the usual area, with its spread; beyond the usual area the
+    second is as high as at it. Where the usual area is unknown, company still tells, but not its
+    absence.
+    """
     error = min(area.error, LARGEST_ERROR)
     error_apart = np.hypot(error, SPREAD_APART)
-    error_usual = np.sqrt(error**2 + usual.area.spread**2 + SPREAD_USUAL**2)
-    expected = max(usual.area.at(area.n_with), LEAST_USUAL)
+    error_usual = np.sqrt(error**2 + usual.spread**2 + SPREAD_USUAL**2)
+    expected = max(usual.at(area.n_with), LEAST_USUAL)
     z_apart = (max(area.auc, LEAST_AUC) - 0.5) / error_apart
     z_usual = min(area.auc - expected, 0.0) / error_usual
     ratio = (z_usual**2 - z_apart**2) / 2 + np.log(error_usual / error_apart)
-    return float(np.clip(ratio, *APART_RANGE))
+    apart = float(np.clip(ratio, *APART_RANGE))
+    return min(apart, NEUTRAL_APART) if usual is UNKNOWN_AREA else apart
 
 
 def inserted_of(neighbours: Neighbours) -> float:

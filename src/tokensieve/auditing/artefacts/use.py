@@ -19,6 +19,10 @@ from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
 MAX_TOKENS = (
     8_000_000  # of the texts that are searched: about 35,000 long reviews; 1 GB of positions
 )
+RUN_WORDS = 4  # of a run whose repetition is measured; shorter ones recur in any texts
+MAX_WORDS_OF_RUNS = 1_000_000  # more take time and change little
+# odd and without pattern, so that the sum over a run mixes its words (Knuth's multiplicative hash)
+HASH_MULTIPLIER = np.uint64(11_400_714_819_323_198_485)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,38 @@ class WordOrder:
             words=shapes.words,
             spellings=stream.words,
         )
+
+    @cached_property
+    def edges(self) -> Ints:
+        """The positions of the edges of texts, ascending."""
+        return np.flatnonzero(self.ids >= len(self.words))
+
+    def edge_beyond(self, places: Ints, step: int) -> Ints:
+        """The edge of the text of each place, at its start (step −1) or its end (1)."""
+        if step > 0:
+            return self.edges[np.searchsorted(self.edges, places)]
+        return self.edges[np.searchsorted(self.edges, places, side="right") - 1]
+
+    @cached_property
+    def repetition(self) -> float:
+        """The fraction of runs of four words that occur twice or more: near 1 of filled templates.
+
+        Of long corpora only the first words are read.
+        """
+        ids = self.ids[:MAX_WORDS_OF_RUNS]
+        windows = np.lib.stride_tricks.sliding_window_view(ids, RUN_WORDS)
+        runs = windows[(windows < len(self.words)).all(axis=1)]
+        if not len(runs):
+            return 0.0
+        powers = HASH_MULTIPLIER ** np.arange(RUN_WORDS, dtype=np.uint64)
+        hashes = (runs.astype(np.uint64) * powers).sum(axis=1, dtype=np.uint64)
+        _, n_of_run = np.unique(hashes, return_counts=True)
+        return float(n_of_run[n_of_run >= 2].sum() / n_of_run.sum())
+
+    @cached_property
+    def n_texts(self) -> int:
+        """How many documents have a word."""
+        return len(np.unique(self.documents))
 
     @property
     def start_mark(self) -> int:

@@ -267,12 +267,15 @@ def meaningful_first(group: Sequence[Suspect], n_documents: int) -> list[Suspect
     """The suspects of a finding with those first that a reader can make something of.
 
     An HTML tag comes before the symbol that it ends with, what is in nearly all documents of the
-    finding before what is in some, and what decides many documents before what decides few.
+    finding before what is in some, what decides many documents before what decides few, and
+    "regards" before the "k" of the same signature.
     """
 
     def rank(suspect: Suspect) -> tuple[float, ...]:
         n_decided = suspect.certainty * len(suspect.documents)
-        return is_vague(suspect.token), not is_in_most(suspect, n_documents), -n_decided
+        is_partial = not is_in_most(suspect, n_documents)
+        shortness = 0 if suspect.is_form else 1 / len(suspect.token)
+        return is_vague(suspect.token), is_partial, -n_decided, shortness
 
     return sorted(group, key=rank)
 
