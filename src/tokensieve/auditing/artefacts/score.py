@@ -29,7 +29,7 @@ from tokensieve.auditing.artefacts.traits import TRAITS, Observed, Traits, as_ma
 # (`benchmarks/artefacts.py thresholds`)
 POSSIBLE = 0.3
 ACCUSED = 0.5
-LIKELY = 0.75
+LIKELY = 0.85
 DIGITS = 6  # of a probability: the same whatever the order of sums
 
 

@@ -58,6 +58,9 @@ NEUTRAL_APART = -1.6
 APART_RANGE = (-8.0, 4.0)  # more means the same
 MAX_RELATIVES = 3
 INSERTED_RANGE = (-0.5, 1.5)
+# of runs of words in texts that people write; in those of templates that are filled, nearly all are
+# repeated (records, weather_de, weather_en of benchmarks/artefact_sets.py: .89 to 1)
+MAX_REPETITION = 0.8
 ENOUGH_ORDINARY = 4  # ordinary words of a class, to show what is usual in it
 MAX_COVERAGE = 0.5  # no mark that the score was fitted on is in many more documents of a class
 TEXTS_READ = 40  # documents of a candidate whose text is searched for codes and markup
@@ -115,13 +118,14 @@ class Usual:
     Attributes:
         area: the context AUC of ordinary words.
         area_of_candidates: that of most candidates, where ordinary words keep no company.
-        has_ordinary: how far each class has the ordinary words that show it, from 0 to 1.
+        told: how far absence of company tells in each class, from 0 to 1: not where it has no
+            ordinary words, and not where templates decide which words come together.
         pairs: how often neighbours recur, by class, and of all in the last place.
     """
 
     area: UsualArea
     area_of_candidates: UsualArea
-    has_ordinary: tuple[float, ...]
+    told: tuple[float, ...]
     pairs: list[PairRates]
 
     @classmethod
@@ -133,13 +137,15 @@ class Usual:
         has_ordinary = [min(n / ENOUGH_ORDINARY, 1.0) for n in n_ordinary]
         if area is UNKNOWN_AREA:
             has_ordinary = [1.0] * n_classes  # the candidates stand in for them
+        written = min((1 - use.order.repetition) / (1 - MAX_REPETITION), 1.0)
+        told = tuple(written * has_own for has_own in has_ordinary)
         area_of_candidates = UNKNOWN_AREA
         if min(area.at(MIN_DOCUMENTS), area.at(area.most_documents)) < LEAST_USUAL:
             peers = peers_of(candidates, candidates, use.counts.n_documents)
             left_out = types_left_out(use, candidates, candidates, peers)
             area_of_candidates = area_of_most(context_areas(use, candidates, left_out))
         pairs = pair_rates(use.order, use.counts.labels, n_classes)
-        return cls(area, area_of_candidates, tuple(has_ordinary), pairs)
+        return cls(area, area_of_candidates, told, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,14 +265,15 @@ def apart_of(area: Area, usual: Usual, label: int) -> float:
     more".
 
     The less company ordinary words keep, the more the other candidates say what is usual. Where
-    neither do, or the class has no ordinary words, the absence of company tells nothing.
+    neither do, the class has no ordinary words, or templates are filled, the absence of company
+    tells nothing.
     """
     shown = min((usual.area.at(area.n_with) - 0.5) / (LEAST_USUAL - 0.5), 1.0)
     against_ordinary = apart_from(area, usual.area)
     against_candidates = apart_from(area, usual.area_of_candidates)
     apart = shown * against_ordinary + (1 - shown) * against_candidates
-    has_ordinary = usual.has_ordinary[label]
-    return has_ordinary * apart + (1 - has_ordinary) * min(apart, NEUTRAL_APART)
+    told = usual.told[label]
+    return told * apart + (1 - told) * min(apart, NEUTRAL_APART)
 
 
 def apart_from(area: Area, usual: UsualArea) -> float:

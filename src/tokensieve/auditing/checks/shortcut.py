@@ -77,7 +77,7 @@ class Shortcut(Check):
         "an artefact from a score that was fitted on many data sets: whether the other words tell "
         "which documents contain it, whether it stands between words that are neighbours "
         "elsewhere, how many words are as reliable, and a few more. From 50% on it is reported, "
-        "with the reasons, and below 75% as of low severity. Formatting counts if "
+        f"with the reasons, and below {LIKELY:.0%} as of low severity. Formatting counts if "
         "nobody chooses it, or if it nearly decides the class. Other strong predictors "
         "are listed apart, as what labels are about."
     )
