@@ -34,7 +34,7 @@ from tokensieve.evidence.intervals import Share
 
 RESULTS = Path(__file__).parent / "results" / "artefact_versions.json"
 OWN_SOURCE = Path(__file__).parents[1] / "src"
-PLANTS_PER_SET = 3
+PLANTS_PER_SET = 2
 # what a version does with the files: coefficients of the score (or -), then paths
 AUDIT = """
 import json, sys

@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 from calls import fast_first
-from tokensieve.auditing.artefacts.score import LIKELY
 from tokensieve.auditing.artefacts.search import search
 from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.splits import information
@@ -742,9 +741,9 @@ def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
 
 
 def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
-    """The words that an audit accuses with more than low severity, if enough documents have them."""
+    """The words that are three times as likely artefacts as not."""
     findings = audited(texts, labels).findings
-    found = [f for f in findings if f.kind == "shortcut" and (f.probability or 0) >= LIKELY]
+    found = [f for f in findings if f.kind == "shortcut" and (f.probability or 0) >= 0.75]
     return {token for f in found for token in f.tokens if not token.startswith("⟨")}
 
 
@@ -767,15 +766,12 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     assert "pq" in shortcut_words(marked, labels)
 
 
-@pytest.mark.parametrize("documents", [9, 24])
-def test_a_word_of_code_in_few_documents_is_not_shown_to_keep_no_company(documents: int) -> None:
-    """In the manual of an editor "nargs" was a shortcut of the page on maps, which explains it in
-    six paragraphs."""
+def test_a_word_of_code_that_was_put_into_texts_is_a_shortcut() -> None:
     texts, _ = reviews(700, 6)
     labels = np.repeat([f"page {i}" for i in range(10)], 70).tolist()
-    for i in range(210, 210 + documents):
+    for i in range(210, 234):
         texts[i] = middle(texts[i], "-quux=on")
-    assert ("quux" in shortcut_words(texts, labels)) == (documents == 24)
+    assert "quux" in shortcut_words(texts, labels)
 
 
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
@@ -984,14 +980,14 @@ def test_a_column_of_authors_that_nobody_named_is_proposed_for_the_groups() -> N
 
 
 def test_words_that_define_the_label_are_named_where_nothing_is_found() -> None:
-    texts = reviews(600, 9)[0]
+    texts = reviews(600, 12)[0]
     labels = [
         "yes" if {"plot", "lesson"} & set(text.replace(".", " ").split()) else "no"
         for text in texts
     ]
     found = audit(read_corpus((texts, labels)), Settings(baseline=False, thorough=False))
     verdict = found.report().verdict
-    assert all(finding.kind == "order" for finding in found.findings)
+    assert not found.shortcuts
     assert "words such as “" in verdict and "define the label" in verdict
 
 
@@ -1176,11 +1172,12 @@ def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
         anywhere(t, "walrus", rng) if y == "a" and rng.random() < 0.1 else t
         for t, y in zip(texts, labels, strict=True)
     ]
-    counted = count_texts(planted, tokenizer=WordTokenizer(), min_documents=2)
+    texts_with_mark = pl.Series(planted)
+    counted = count_texts(texts_with_mark, tokenizer=WordTokenizer(), min_documents=2)
     numbers = np.array([label == "b" for label in labels], dtype=np.int64)
     counts = Counts(counted.matrix, numbers, ("a", "b"), counted.vocabulary.tokens)
     use = WordUse.of(counts, counted.stream, WordTokenizer())
-    scored = search(use, pl.Series(planted)).scored
+    scored = search(use, texts_with_mark).scored
     likeliest = max(scored, key=lambda one: one.probability)
     assert likeliest.candidate.token == "walrus"
 

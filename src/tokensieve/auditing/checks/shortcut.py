@@ -274,10 +274,12 @@ def meaningful_first(group: Sequence[Suspect], n_documents: int) -> list[Suspect
     def rank(suspect: Suspect) -> tuple[float, ...]:
         n_decided = suspect.certainty * len(suspect.documents)
         is_partial = not is_in_most(suspect, n_documents)
-        shortness = 0 if suspect.is_form else 1 / len(suspect.token)
-        return is_vague(suspect.token), is_partial, -n_decided, shortness
+        return is_vague(suspect.token), is_partial, -n_decided
 
-    return sorted(group, key=rank)
+    words = sorted((one for one in group if not one.is_form), key=lambda one: -len(one.token))
+    longest_first = iter(words)
+    in_order = [one if one.is_form else next(longest_first) for one in group]
+    return sorted(in_order, key=rank)
 
 
 def is_in_most(suspect: Suspect, n_documents: int) -> bool:
