@@ -522,3 +522,152 @@ def test_mask_takes_a_token_in_any_spelling(tmp_path: Path, run: Run, spelling: 
     out = tmp_path / "b.csv"
     assert run("mask", str(path), "--token", spelling, "--out", str(out))[0] == 0
     assert "indirim" not in out.read_text().lower()
+
+
+# ---- labels that are written in other ways
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda labels: str(tuple(labels)),
+        lambda labels: str(set(labels)),
+        lambda labels: str(frozenset(labels)),
+        lambda labels: f"array({labels!r}, dtype=object)",
+        lambda labels: "[ " + " , ".join(map(json.dumps, labels)) + " ]",
+    ],
+)
+def test_collections_that_python_prints_are_lists(written: Any) -> None:
+    cells = [written([y, "odd"] if i % 3 else [y]) for i, y in enumerate(LABELS)]
+    corpus = read_corpus(rows(text=TEXTS, tags=cells), label="tags", having="odd")
+    assert [corpus.classes[y] for y in corpus.labels] == [
+        "yes" if i % 3 else "no" for i in range(N)
+    ]
+
+
+def test_labels_that_are_objects_without_a_label_are_refused() -> None:
+    for cells in ([{"negative": 0.1, "positive": 0.9}] * N, ['{"negative": 1}'] * N):
+        with pytest.raises(InputError, match=r"are objects.* in a column of its own"):
+            read_corpus(rows(text=TEXTS, label=cells), label="label")
+    listed = rows(text=TEXTS, tags=[json.dumps([{"name": y}]) for y in LABELS])
+    with pytest.raises(InputError, match=r"--label tags\.name"):
+        read_corpus(listed, label="tags")
+    corpus = read_corpus(listed, label="tags.name")
+    assert [corpus.classes[y] for y in corpus.labels] == LABELS
+
+
+@pytest.mark.parametrize("mark", [";", "|", ","])
+def test_several_labels_in_a_cell_are_named(mark: str) -> None:
+    joint = [f"{y}{mark} odd" if i % 4 < 2 else y for i, y in enumerate(LABELS)]
+    (line,) = read_corpus((TEXTS, joint)).reading.lines()
+    assert "2 labels" in line and options_of(f"audit {line[line.index('--') :]}")[1] == {
+        "label_separator": mark
+    }
+    alone = [f"{y}{mark} {i % 2}" for i, y in enumerate(LABELS)]
+    assert not read_corpus((TEXTS, alone)).reading.lines()
+
+
+def test_dates_among_labels_are_named() -> None:
+    labels = ["2024-01-02 00:00:00" if y == "negative" else "10-20" for y in LABELS]
+    assert "spreadsheets turn text" in " ".join(read_corpus((TEXTS, labels)).reading.lines())
+
+
+def test_an_annotator_without_annotations_is_refused() -> None:
+    with pytest.raises(InputError, match="no annotation by 'kim'; the annotators are '0', '1'"):
+        read_corpus(annotated([[y, y] for y in LABELS]), label="annotations.label", annotator="kim")
+
+
+@pytest.mark.parametrize("hidden", ["N/A", "unknown", "-100"])
+def test_one_label_that_only_test_rows_have_is_a_mark(hidden: str) -> None:
+    data = [row | {"split": "train"} for row in PLAIN]
+    data += [{"text": text, "label": hidden, "split": "test"} for text in TEXTS[:5]]
+    corpus = read_corpus(data)
+    assert corpus.test is None and hidden in " ".join(corpus.reading.lines())
+
+
+def test_a_test_part_of_one_label_is_named() -> None:
+    data = [row | {"split": "train"} for row in PLAIN]
+    data += [{"text": text, "label": "negative", "split": "test"} for text in TEXTS[:5]]
+    note = "all 5 test documents are labelled 'negative'"
+    assert note in read_corpus(data).reading.detected
+
+
+# ---- texts that are written in other ways
+
+
+def test_chats_in_cells_are_chats_however_they_are_written() -> None:
+    chats = [layouts.chat("hello", text) for text in TEXTS]
+    numpy_style = ["[" + "\n ".join(map(str, chat)) + "]" for chat in chats]
+    for cells in (list(map(json.dumps, chats)), list(map(str, chats)), numpy_style):
+        corpus = read_corpus(rows(messages=cells, label=LABELS), role="assistant")
+        assert corpus.texts.to_list() == TEXTS
+    single = read_corpus(rows(message=[chat[1] for chat in chats], label=LABELS), text="message")
+    assert single.texts.to_list() == TEXTS
+
+
+def test_objects_where_a_text_belongs_name_the_field() -> None:
+    data = rows(body=[{"lang": "en", "en": text} for text in TEXTS], label=LABELS)
+    for options in ({}, {"text": "body", "label": "label"}):
+        with pytest.raises(InputError, match=r"--text body\.en"):
+            read_corpus(data, **options)
+    assert read_corpus(data, text="body.en").texts.to_list() == TEXTS
+
+
+def test_bytes_that_are_no_text_are_named_by_row() -> None:
+    texts = [text.encode() for text in TEXTS]
+    frame = pl.DataFrame({"text": texts, "label": LABELS})
+    assert read_corpus(frame).texts.to_list() == TEXTS
+    nested = frame.select(doc=pl.struct(body="text"), label="label")
+    assert read_corpus(nested, text="doc.body").texts.to_list() == TEXTS
+    texts[5] = b"caf\xe9"
+    with pytest.raises(InputError, match="row 6: column 'text' contains bytes"):
+        read_corpus(pl.DataFrame({"text": texts, "label": LABELS}), text="text")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"), [("cp1251", "привет мир как дела"), ("shift_jis", "こんにちは世界")]
+)
+def test_words_of_another_script_among_english_ones(
+    tmp_path: Path, encoding: str, word: str
+) -> None:
+    texts = [f"a story about the river and {word} number {i}" for i in range(N)]
+    content = layouts.csv_bytes(rows(text=texts, label=LABELS)).decode().encode(encoding)
+    corpus = read_corpus(write(tmp_path, "a.csv", content))
+    assert corpus.texts.to_list() == texts and encoding in corpus.reading.detected[0]
+
+
+def test_rows_that_quotes_hide_are_named_in_utf_16(tmp_path: Path) -> None:
+    path = tsv_with_open_quotes(tmp_path)
+    path.write_bytes(path.read_text(encoding="utf-8").encode("utf-16"))
+    assert "lines 3 to 6" in " ".join(read_corpus(path).reading.detected)
+
+
+def test_a_return_that_ends_a_row_is_no_part_of_it(tmp_path: Path) -> None:
+    table = [[label, text] for label, text in zip(LABELS, TEXTS, strict=True)]
+    content = lines_of(["label", "text"], *table).replace("\n", "\r")
+    corpus = read_corpus(write(tmp_path, "mac.tsv", content))
+    assert corpus.texts.to_list() == TEXTS and not corpus.reading.counts["trimmed"]
+
+
+def test_class_names_of_an_arrow_stream(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    feature = {"names": {"1": "positive", "0": "negative"}, "_type": "ClassLabel"}
+    metadata = {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}
+    table = arrow.table({"text": TEXTS, "label": [int(y == "positive") for y in LABELS]})
+    table = table.replace_schema_metadata(metadata)
+    path = tmp_path / "a.arrow"
+    with arrow.OSFile(str(path), "wb") as file, arrow.ipc.new_stream(file, table.schema) as out:
+        out.write_table(table)
+    corpus = read_corpus(path)
+    assert [corpus.classes[y] for y in corpus.labels] == LABELS
+
+
+def test_a_role_is_for_conversations() -> None:
+    with pytest.raises(InputError, match="--role is for conversations"):
+        read_corpus(PLAIN, role="assistant")
+
+
+def test_answers_without_a_score_are_counted() -> None:
+    data = rows(prompt=PROMPTS, a=FIRST, b=SECOND, x=[3] * N, y=[1] * (N - 2) + ["", None])
+    corpus = read_corpus(data, pairs=("a", "b"), scores=("x", "y"))
+    assert "2 answers without a score" in " ".join(corpus.reading.detected)

@@ -359,8 +359,8 @@ def test_broken_json_lines_are_named(tmp_path: Path, content: bytes, parts: list
     [
         ("[", ["is not JSON"]),
         ("[]", ["has no rows"]),
-        ('[{"text": "a"}, 3]', ["row 2 is a JSON int"]),
-        ('{"text": ["a"], "label": 1}', ["list values"]),
+        ('[{"text": "a"}, 3]', ["row 2 is the JSON value 3"]),
+        ('{"text": ["a"], "label": 1}', ["lists of texts"]),
         ('{"text": "a", "label": 1} x', ["line 1", "is not JSON"]),
         ("[" * 100_000, ["is not JSON"]),
         ("[" + "9" * 5000 + "]", ["is not JSON"]),

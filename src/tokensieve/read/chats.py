@@ -70,6 +70,8 @@ def chat_text(value: object, role: str | None = None) -> object:
     """
     if isinstance(value, str):
         value = written_chat(value) or value
+    elif text_key([value]) is not None:  # a message alone
+        value = [value]
     key = text_key(value)
     if key is None or not isinstance(value, list):
         return value

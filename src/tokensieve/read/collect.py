@@ -147,6 +147,7 @@ def collect_documents(
             test.add(frame.filter(name.is_in(TEST_NAMES)).drop("\0part"))
     if part is not None:
         check_parts(table, part, names_seen)
+    reader.label_column.check_annotator()
     train.counts.update(reader.label_column.counts)
     disagreements = tuple(reader.label_column.disagreements)
     return CollectedParts(replace(train.documents(), disagreements=disagreements), test.documents())

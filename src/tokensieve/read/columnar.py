@@ -17,6 +17,7 @@ from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import Batch, SourceTable, frame_batches
 from tokensieve.read.values import as_list
 
+ARROW_SCHEMA_BYTES = 2**20  # at the beginning of a file; a schema takes some kilobytes
 ALL_ROWS = slice(None)
 
 
@@ -40,7 +41,7 @@ def arrow_table(path: Path, name: str, settings: SourceSettings) -> SourceTable:
             is_stream = file.read(6) != b"ARROW1"
         return pl.read_ipc_stream(path).lazy() if is_stream else pl.scan_ipc(path, glob=False)
 
-    return _scanned_table(scan, "Arrow", path, name, settings)
+    return _scanned_table(scan, "Arrow", path, name, settings, _class_names_in_arrow(path))
 
 
 def _scanned_table(
@@ -69,14 +70,32 @@ def _scanned_table(
 
     with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
         columns = scan().collect_schema().names()
-    notes = [f"column {column!r}: class names of the file" for column in class_names]
+    notes = [
+        f"column {column!r}: class names of the file" for column in class_names if column in columns
+    ]
     return SourceTable(name, columns, read, notes=notes)
 
 
 def _class_names_in(path: Path) -> dict[str, list[str]]:
     """Column → the names of its classes, as the datasets library writes them to Parquet files."""
-    with suppress(pl.exceptions.PolarsError, OSError, ValueError, KeyError, TypeError):
-        metadata = json.loads(pl.read_parquet_metadata(path)["huggingface"])
+    with suppress(pl.exceptions.PolarsError, OSError, ValueError, KeyError):
+        return _names_of_classes(json.loads(pl.read_parquet_metadata(path)["huggingface"]))
+    return {}
+
+
+def _class_names_in_arrow(path: Path) -> dict[str, list[str]]:
+    """The same of an Arrow file, whose schema stands at its beginning."""
+    with suppress(OSError, ValueError), path.open("rb") as file:
+        schema = file.read(ARROW_SCHEMA_BYTES).decode("utf-8", "replace")
+        if "huggingface" in schema:
+            metadata, _ = json.JSONDecoder().raw_decode(schema, schema.index('{"info"'))
+            return _names_of_classes(metadata)
+    return {}
+
+
+def _names_of_classes(metadata: Any) -> dict[str, list[str]]:
+    """Column → class names, from what the datasets library writes to a schema."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
         features = metadata["info"]["features"]
         names = {column: _class_names(feature) for column, feature in features.items()}
         return {column: class_names for column, class_names in names.items() if class_names}
@@ -91,7 +110,12 @@ def _class_names(feature: object) -> list[str]:
         return []
     if feature.get("_type") in ("Sequence", "LargeList", "List"):
         return _class_names(feature.get("feature"))
-    return list(feature["names"]) if feature.get("_type") == "ClassLabel" else []
+    if feature.get("_type") != "ClassLabel":
+        return []
+    names = feature["names"]
+    if isinstance(names, dict):  # index → name
+        names = [names[index] for index in sorted(names, key=int)]
+    return list(names)
 
 
 def with_class_names(values: Sequence[Any], names: Sequence[str]) -> list[Any]:

@@ -12,7 +12,8 @@ from tokensieve.escape import option
 from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.preference_columns import pair_options
 from tokensieve.read.table import SourceTable, written_object
-from tokensieve.read.values import label_name, listed, missing
+from tokensieve.read.values import label_name, label_names, listed, missing
+from tokensieve.read.written_lists import literal_list
 
 TEXT_NAMES = (
     "text review sentence document content body message messages comment tweet conversation".split()
@@ -28,6 +29,7 @@ MIN_JUDGED_VALUES = 8  # fewer values cannot show whether they repeat
 MAX_CLASSES_IN_SAMPLE = 50
 MAX_NAME_WORDS = 3  # a longer column name looks like data
 MAX_NAME_CHARACTERS = 60
+MAX_BINARY = 6  # columns in a command; a longer one is hard to read
 MAX_PATH_LENGTH = 6  # keys that lead to a nested label
 
 
@@ -66,6 +68,17 @@ def _check_no_written_objects(table: SourceTable, texts: Sequence[str]) -> None:
             raise InputError(
                 f"{table.name}: the texts in {name!r} are objects written as JSON; name the field "
                 f"that holds the text: {option('--text', fields[0])}"
+            )
+
+
+def _check_no_objects(table: SourceTable, texts: Sequence[str]) -> None:
+    """Refuse texts that are objects, and name the field that holds the text."""
+    for name in texts:
+        field = text_field_inside(table, name)
+        if field:
+            raise InputError(
+                f"{table.name}: the texts in {name!r} are objects; name the field that holds the "
+                f"text: {option('--text', field)}"
             )
 
 
@@ -114,6 +127,7 @@ def labelled_columns(
         recognised.append(label)
     _check_header(table, recognised)
     _check_no_written_objects(table, texts)
+    _check_no_objects(table, texts)
     if label in texts:
         raise InputError(
             f"{table.name}: text and label must be different columns, but both are {label!r}"
@@ -210,13 +224,15 @@ def _has_objects(table: SourceTable, name: str) -> bool:
 
 
 def _nested_texts(table: SourceTable, columns: Sequence[str]) -> list[str]:
-    """Dotted names of fields inside objects that are named like text."""
+    """Dotted names of fields inside objects that are named like text, else of prose."""
     names = []
+    prose = []
     for column in columns:
         first = next((value for value in table.sample[column] if value is not None), None)
         if isinstance(first, dict):
             names += [f"{column}.{key}" for key in first if key.lower() in TEXT_NAMES]
-    return names
+            prose.append(text_field_inside(table, column))
+    return names or [path for path in prose if path is not None]
 
 
 # ---- the label
@@ -236,17 +252,38 @@ def _recognised_label(table: SourceTable, columns: Sequence[str], texts: Sequenc
     if len(candidates) == 1:
         has_one_value = len({str(value) for value in table.sample[candidates[0]]}) == 1
         return verdict if verdict and has_one_value else candidates[0]
-    candidates = candidates or without_verdict
+    raise _unclear_label(table, candidates or without_verdict, texts)
+
+
+def _unclear_label(
+    table: SourceTable, candidates: Sequence[str], texts: Sequence[str]
+) -> InputError:
+    """The error if several columns may hold the label, with a command.
+
+    Of objects the field inside is named, and of columns of 0 and 1 all of them.
+    """
+    candidates = list(candidates)
     nested = [path for name in candidates for path in fields_inside(table, name)]
     if nested and not any(_could_be_classes(table.sample[name]) for name in candidates):
         inner = min(nested, key=_rank_as_label)
         outer = table.top_level_column(inner)
         candidates = [inner, *(name for name in candidates if name != outer)]
     command = " ".join(option("--text", name) for name in texts)
-    raise InputError(
+    binary = [name for name in candidates if _are_binary(table.sample_of(name))]
+    each = ""
+    if 1 < len(binary) <= MAX_BINARY:
+        options = " ".join(option("--label", name) for name in binary)
+        each = f", or, for an audit of each, {options}"
+    return InputError(
         f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? "
-        f"Pass {command} {option('--label', candidates[0])}{_possible_cause(table)}"
+        f"Pass {command} {option('--label', candidates[0])}{each}{_possible_cause(table)}"
     )
+
+
+def _are_binary(values: Sequence[object]) -> bool:
+    """Whether values are 0 and 1, or true and false, as of one of several labels."""
+    names = {str(name).lower() for name in label_names(values)}
+    return bool(names) and (names <= {"0", "1"} or names <= {"false", "true"})
 
 
 def _no_label(table: SourceTable, texts: Sequence[str]) -> InputError:
@@ -273,9 +310,19 @@ def _nested_labels(table: SourceTable, text: str) -> list[str]:
 
 def fields_inside(table: SourceTable, name: str) -> list[str]:
     """Dotted names of fields that could be classes, if a column holds objects."""
-    if not any(_holds_objects(value) for value in table.sample_of(name)):
+    if not any(map(_holds_objects, _parsed_sample(table, name))):
         return []
     return sorted(_class_fields(table, name), key=_rank_as_label)
+
+
+def _parsed_sample(table: SourceTable, name: str) -> list[Any]:
+    """The first values of a column, with objects and lists that are written as text."""
+    return [
+        written_object(value) or literal_list(value.strip()) or value
+        if isinstance(value, str)
+        else value
+        for value in table.sample_of(name)
+    ]
 
 
 def text_field_inside(table: SourceTable, name: str) -> str | None:
@@ -293,7 +340,7 @@ def text_field_inside(table: SourceTable, name: str) -> str | None:
 
 def _class_fields(table: SourceTable, name: str) -> list[str]:
     """Dotted names inside a column that could be classes."""
-    first = next((value for value in table.sample_of(name) if value), None)
+    first = next((value for value in _parsed_sample(table, name) if value), None)
     paths = [path for path in _paths_to_values(first, name) if path != name]
     return [path for path in paths if _could_be_classes(table.sample_of(path))]
 

@@ -39,6 +39,7 @@ CHECKED_ROWS = 100_000  # by which it is decided whether backslashes escape quot
 FIRST_LINES = 50  # by which the separator is recognised
 FIRST_CHARACTERS = 1_000_000
 EXAMINED_BYTES = 2**24  # for rows inside quotes; arrays of their positions are in memory
+EXAMINED_LINES = 100_000  # the same of a file in UTF-16
 MIN_HIDING_ROWS = {"\t": 1}  # fields that hide rows; prose has next to no tabs
 MIN_HIDING_ROWS_ELSEWHERE = 3  # by chance, lines of prose with commas look like rows
 MAX_TITLE_LINES = 5  # above the header
@@ -371,7 +372,7 @@ class _DelimitedFile:
 
 def _hide_returns(line: str) -> str:
     """A line in which the csv module takes no carriage return for the end of the row."""
-    return re.sub(r"\r(?!\n)", HIDDEN_RETURN, line) if "\r" in line else line
+    return re.sub(r"\r(?!\n|\Z)", HIDDEN_RETURN, line) if "\r" in line else line
 
 
 def _hide_quotes(line: str) -> str:
@@ -435,10 +436,20 @@ class _RowsOfLines(NamedTuple):
     n_whole: Ints
 
 
+def _first_bytes(text: PlainText) -> Bytes:
+    """The beginning of a file in an encoding that contains ASCII."""
+    if text.is_ascii_compatible:
+        # read, not mapped: a mapped file that is cut ends the process
+        return np.fromfile(text.path, np.uint8, count=EXAMINED_BYTES)
+    with suppress(PlainText.NotText), closing(text.lines()) as lines:
+        beginning = "".join(islice(lines, EXAMINED_LINES))
+        return np.frombuffer(beginning.encode("utf-8", "replace"), np.uint8)
+    return np.empty(0, np.uint8)
+
+
 def _rows_of_lines(file: _DelimitedFile, n_columns: int) -> _RowsOfLines | None:
     """The rows of the first lines; None if each line is a row."""
-    # read, not mapped: a mapped file that is cut ends the process
-    content = np.fromfile(file.text.path, np.uint8, count=EXAMINED_BYTES)
+    content = _first_bytes(file.text)
     ends = np.flatnonzero(content == ord("\n"))
     n_quotes_before = np.searchsorted(np.flatnonzero(content == ord('"')), ends)
     ends_row = n_quotes_before % 2 == 0
@@ -458,12 +469,7 @@ def _hidden_row_notes(file: _DelimitedFile, n_columns: int) -> Iterator[str]:
     That is the case if quotes are ordinary characters: one that begins a field hides the rows up to
     one that ends a field.
     """
-    if (
-        not file.has_quotes
-        or file.has_escapes
-        or n_columns < 2
-        or not file.text.is_ascii_compatible
-    ):
+    if not file.has_quotes or file.has_escapes or n_columns < 2:
         return
     rows = _rows_of_lines(file, n_columns)
     if rows is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Sequence
 
 MAX_LINES = 2000  # beyond ASCII, by which a file is judged
@@ -69,7 +70,13 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _is_mostly_latin(sample: bytes) -> bool:
-    """Whether Latin letters outnumber bytes beyond ASCII two to one."""
+    """Whether Latin letters outnumber bytes beyond ASCII two to one.
+
+    Not if most of these bytes stand in runs: those are words of another script among Latin ones.
+    """
+    runs = re.findall(rb"[\x80-\xff]{3,}", sample)
+    if sum(map(len, runs)) > sum(byte > 127 for byte in sample) / 2:
+        return False
     n_letters = sum(ord("a") <= byte | 32 <= ord("z") for byte in sample)
     n_beyond_ascii = sum(byte > 127 for byte in sample)
     return n_letters > 2 * n_beyond_ascii

@@ -106,7 +106,7 @@ def _data_files(path: Path) -> list[Path]:
 
 
 def _is_aside(name: str) -> bool:
-    return name[0] in "._" or name.lower() in _METADATA
+    return name[0] in "._~" or name.lower() in _METADATA
 
 
 def _texts_of_labels(path: Path) -> dict[str, list[Path]]:

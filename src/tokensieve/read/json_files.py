@@ -14,7 +14,7 @@ from tokensieve.errors import InputError
 from tokensieve.read.delimited import first_lines
 from tokensieve.read.plain import PlainText
 from tokensieve.read.settings import SourceSettings
-from tokensieve.read.table import Row, SourceTable
+from tokensieve.read.table import Row, SourceTable, written_object
 
 SAMPLE_LINES = 1_000  # whose keys are the columns of JSON lines
 _LINE_FORM = "write one object {…} with named fields per line"
@@ -81,9 +81,17 @@ def _decoded(where: str, content: str, form: str) -> object:
 
 
 def _as_object(record: object, where: str, form: str) -> Row:
+    """The object; also one that is written as JSON in a JSON string, as programs do by mistake."""
+    record = written_object(record) or record
     if not isinstance(record, dict):
-        raise InputError(f"{where} is a JSON {type(record).__name__}; {form}")
+        raise InputError(f"{where} is {_kind(record)}; {form}")
     return record
+
+
+def _kind(record: object) -> str:
+    """What a JSON value is, in words."""
+    kinds = {list: "a JSON list", str: "a JSON string", type(None): "null"}
+    return kinds.get(type(record), f"the JSON value {str(record)[:20]}")
 
 
 def _document_rows(text: PlainText) -> list[Row] | None:

@@ -19,8 +19,8 @@ from tokensieve.read.annotations import (
 )
 from tokensieve.read.columns import fields_inside
 from tokensieve.read.settings import SourceSettings
-from tokensieve.read.table import Batch, SourceTable
-from tokensieve.read.values import Values, as_list
+from tokensieve.read.table import Batch, SourceTable, written_object
+from tokensieve.read.values import Values, as_list, listed
 from tokensieve.read.written_lists import column_form, with_lists
 
 
@@ -44,6 +44,7 @@ class LabelColumn:
         self.counts = Counter[str]()
         self.disagreements: list[int] = []
         self._annotator = settings.annotator
+        self._annotators: set[str] = set()
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
         sample = self._sample(column)
@@ -77,6 +78,8 @@ class LabelColumn:
                 self._add_note(
                     f"column {name!r} holds lists written as text, such as {example[:40]!r}"
                 )
+            else:
+                self._check_no_object(cells)
 
     def _sample(self, name: str) -> list[Any]:
         """The first cells of a column; none of a table without rows."""
@@ -99,13 +102,36 @@ class LabelColumn:
 
     def _check_no_objects(self) -> None:
         """Refuse objects where labels belong, and name the fields that hold labels."""
-        if not self._sample(self.name):
+        cells = self._sample(self.name)
+        form = column_form(cells)
+        lists = [] if form is None else with_lists(cells, form)
+        has_objects = any(isinstance(entry, dict) for cell in lists for entry in cell or [])
+        if not cells or (form is not None and not has_objects):
             return
         fields = fields_inside(self.table, self.name)
         if fields:
             raise InputError(
                 f"{self.table.name}: the labels in {self.name!r} are objects; "
                 f"name the field that holds the label: {option('--label', fields[0])}"
+            )
+
+    def _check_no_object(self, cells: Sequence[object]) -> None:
+        """Refuse cells that are all objects without a field of labels."""
+        filled = [cell for cell in cells if cell]
+        objects = [cell for cell in filled if isinstance(cell, dict) or written_object(cell)]
+        if objects and len(objects) == len(filled):
+            raise InputError(
+                f"{self.table.name}: the labels in {self.name!r} are objects, such as "
+                f"{str(objects[0])[:40]!r}; write the label in a column of its own"
+            )
+
+    def check_annotator(self) -> None:
+        """Refuse the name of an annotator of whom there is no annotation, after the last row."""
+        if self._annotator is not None and self._annotator not in self._annotators:
+            names = listed(sorted(self._annotators))
+            raise InputError(
+                f"{self.table.name}: {self.name!r} has no annotation by {self._annotator!r}; "
+                f"the annotators are {names}"
             )
 
     def cells(self, batch: Batch, first_row: int) -> Values:
@@ -129,6 +155,7 @@ class LabelColumn:
     def _voted(self, cells: Sequence[object], row: int) -> Any:
         """The label that annotators chose, or a list of them; None without one."""
         annotations = self._annotations(cells)
+        self._annotators.update(annotation.annotator for annotation in annotations)
         if self._annotator is not None:
             annotations = [
                 annotation for annotation in annotations if annotation.annotator == self._annotator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,7 +93,12 @@ def _report(
         corpus.reading,
         ignored=opened.ignored,
         hidden=opened.hidden,
-        detected=(*opened.train.notes, *reader.tokens.notes, *([hint] if hint else [])),
+        detected=(
+            *opened.train.notes,
+            *reader.tokens.notes,
+            *([hint] if hint else []),
+            *_one_class_notes(corpus),
+        ),
     )
     if settings.by is not None or settings.stream:
         return report
@@ -106,6 +111,14 @@ def _report(
     }
     groups = likely_groups(opened.train, taken, corpus.rows, corpus.labels)
     return replace(report, likely_groups=groups)
+
+
+def _one_class_notes(corpus: Corpus) -> Iterator[str]:
+    """Say so if all test documents have one label, as fillers of a competition's test data have."""
+    test = corpus.test
+    if test is not None and len(test.labels) > 1 and len(np.unique(test.labels)) == 1:
+        label = corpus.classes[test.labels[0]]
+        yield f"all {len(test.labels):,} test documents are labelled {label!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +174,10 @@ class _LabelledReader:
             raise InputError(
                 f"{table.name}: text, label and {option} must be different columns; "
                 f"{min(map(str, repeated))!r} is named twice"
+            )
+        if settings.role is not None and not any(table.has_chats(name) for name in columns.texts):
+            raise InputError(
+                f"{table.name}: --role is for conversations, but the texts are plain: leave it out"
             )
         return cls(columns, tokens, other_columns, part, settings)
 
@@ -219,32 +236,51 @@ def _test_side(
     """
     if reader.part is not None:
         name = f"{opened.train.name} (test rows)"
-        if not _are_hidden(test_rows, train_rows):
+        mark = _hidden_mark(test_rows, train_rows)
+        if mark is None:
             return [_Side(name, test_rows)]
-        opened.hidden[name] = test_rows.counts["rows"]
+        opened.hidden[_hidden_part(name, mark)] = test_rows.counts["rows"]
         return []
     if settings.test is not None:
         table = open_source(settings.test, settings).held_out
         documents = reader.collect_test(table, is_named=True)
-        if documents is None or _are_hidden(documents, train_rows):
+        if documents is None or _hidden_mark(documents, train_rows, True) is not None:
             raise InputError(
-                f"{table.name}: the label of every row is hidden (missing, -1 or ?), so the rows "
-                "cannot be used for testing: leave out --test"
+                f"{table.name}: the label of every row is hidden (missing, or one mark), so the "
+                "rows cannot be used for testing: leave out --test"
             )
         return [_Side(table.name, documents)]
     if opened.test is None:
         return []
     documents = reader.collect_test(opened.test, is_named=False)
-    if documents is None or _are_hidden(documents, train_rows):
-        opened.hidden[opened.test.name] = opened.test.height()
+    mark = "" if documents is None else _hidden_mark(documents, train_rows)
+    if documents is None or mark is not None:
+        opened.hidden[_hidden_part(opened.test.name, mark or "")] = opened.test.height()
         return []
     return [_Side(opened.test.name, documents)]
 
 
-def _are_hidden(test: CollectedDocuments, train: CollectedDocuments) -> bool:
-    """Whether no test document has a label, or all have a mark of a hidden one."""
-    hidden = HIDDEN_LABELS - set(train.frame["label"])
-    return test.counts["rows"] > 0 and set(test.frame["label"]) <= hidden
+def _hidden_mark(
+    test: CollectedDocuments, train: CollectedDocuments, is_named: bool = False
+) -> str | None:
+    """What test documents have in place of their labels; None if any of them has a label.
+
+    "" if labels are missing. A label that all of them have, and that no training document has,
+    is such a mark, too, unless the user named the test documents.
+    """
+    labels = set(test.frame["label"])
+    unknown = labels - set(train.frame["label"])
+    if not test.counts["rows"] or labels != unknown:
+        return None
+    is_one_mark = len(labels) == 1 and not is_named
+    if labels <= HIDDEN_LABELS or is_one_mark:
+        return ", ".join(sorted(labels))
+    return None
+
+
+def _hidden_part(name: str, mark: str) -> str:
+    """The test documents of a part, and what they have in place of labels, for the report."""
+    return f"{name!r}, all labelled {mark!r}" if mark else f"{name!r} without a label"
 
 
 class _Assembly:

@@ -36,6 +36,7 @@ from tokensieve.read.winners import (
     likely_outcome,
     score_columns,
 )
+from tokensieve.wording import plural
 
 PROMPT_STEMS = "prompt question instruction query history".split()
 ORDERED_NAMES = {"chosen", "preferred", "winner", "better"}  # of the first column: it won
@@ -92,6 +93,7 @@ class PairReader:
         self.table = table
         self.settings = settings
         self._differ_in_role = ""
+        self._n_unscored = 0
         self._first_number = 0
         self.columns = settings.columns_of_pairs
         self.outcome_columns = settings.outcome_columns
@@ -279,6 +281,9 @@ class PairReader:
             self._read_answer_rows(train)
         else:
             self._read_pair_rows(train, test)
+        if self._n_unscored:
+            answers = plural(self._n_unscored, "answer")
+            self._notes.append(f"{answers} without a score or rank, left out")
         notes = (*self.table.notes, *self.tokens.notes, *self._notes)
         return PairSource(
             self.columns, self.by, self.outcome_columns, self.fields, self.tokens.kinds, notes
@@ -497,6 +502,7 @@ class PairReader:
                 f"{self.table.name}: row {row.number}: {n_answers} answers but {len(cells)} scores"
             )
         scores = [self._number(cell, row.number) for cell in cells]
+        self._n_unscored += scores.count(None)
         if self.settings.ranks:
             return [None if score is None else -score for score in scores]
         return scores

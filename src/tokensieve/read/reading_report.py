@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,7 @@ _NOTES_ON_PAIRS = {
     "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
 }
 _MARKS = {"-", "--", "?", "."}  # that stand for no label
+LABEL_MARKS = ";|,"  # between several labels in a cell
 _TRUTH_VALUES = {"true": "1", "false": "0"}  # JSON may have either by turns
 _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
 
@@ -92,7 +94,7 @@ class ReadingReport:
         columns: where text and label were read; of pairs, the first and the last answer.
         dropped: label → rows left out because the caller dropped that label.
         ignored: parts of the source that are not used → documents set aside there.
-        hidden: test parts of the source without labels → documents set aside there.
+        hidden: test parts without labels, and what they have instead → documents set aside there.
         groups: original label → (final label, documents kept).
         detected: properties of the source that were detected, such as its separator.
         pairs: whether `rows` counts pairs, and `kept` texts.
@@ -119,6 +121,8 @@ class ReadingReport:
             *self._counted_reasons(),
             *self._disagreements(),
             *self._labels_that_may_be_none(),
+            *self._labels_that_may_be_several(),
+            *self._labels_that_are_dates(),
             *self._changed_labels(),
         ]
 
@@ -139,6 +143,32 @@ class ReadingReport:
                     f"{plural(n, 'document')} labelled {name!r}, which may mean no label; "
                     f"to leave them out, pass {drop}"
                 )
+
+    def _labels_that_may_be_several(self) -> Iterator[str]:
+        """Labels such as "food;travel", whose parts are labels too, or parts of several labels."""
+        names = {final for final, n in self.groups.values() if n}
+        for mark in LABEL_MARKS:
+            joint = {name: _parts(name, mark) for name in names if mark in name}
+            n_uses = Counter(part for parts in joint.values() for part in parts)
+            n_uses.update(names - set(joint))
+            recurring = [
+                name for name, parts in joint.items() if all(n_uses[part] > 1 for part in parts)
+            ]
+            if len(recurring) > 1 and len(recurring) > len(joint) / 2:
+                yield (
+                    f"{len(recurring):,} labels such as {min(recurring)!r} may be several: to "
+                    f"split them, pass {option('--label-separator', mark)}"
+                )
+
+    def _labels_that_are_dates(self) -> Iterator[str]:
+        """Dates among other labels: spreadsheets make them of text."""
+        names = [final for final, n in self.groups.values() if n]
+        dates = [name for name in names if re.fullmatch(r"\d{4}-\d\d-\d\d 00:00:00", name)]
+        if dates and len(dates) < len(names):
+            yield (
+                f"labels such as {min(dates)!r} are dates, into which spreadsheets turn text such "
+                "as 1-2: check these cells"
+            )
 
     def _disagreements(self) -> Iterator[str]:
         """How often several annotators of a document disagree."""
@@ -162,7 +192,7 @@ class ReadingReport:
                 "left out"
             )
         for name, n in self.hidden.items():
-            yield f"{plural(n, 'document')} in {name!r} without a label, set aside"
+            yield f"{plural(n, 'document')} in {name}, set aside"
         for old, (new, n) in self.groups.items():
             if old != new and n:
                 yield f"{plural(n, 'document')} labelled {old!r}, counted as {new!r}"
@@ -197,3 +227,7 @@ class ReadingReport:
             f"{self.counts['missing_label']:,} without label, {empty:,} empty, "
             f"{sum(self.dropped.values()):,} dropped); check --text, --label and --drop"
         )
+
+
+def _parts(name: str, mark: str) -> set[str]:
+    return {part.strip() for part in name.split(mark)}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from tokensieve.errors import InputError
-from tokensieve.read.chats import chat_text, written_chat
+from tokensieve.read.chats import chat_text, text_key, written_chat
 from tokensieve.read.values import (
     MAX_LISTED_COLUMNS,
     SURROGATE,
@@ -30,6 +30,7 @@ from tokensieve.read.values import (
     missing,
     only_entry,
 )
+from tokensieve.read.written_lists import literal_list
 
 Batch: TypeAlias = dict[str, Values]
 Row: TypeAlias = dict[str, Any]
@@ -220,6 +221,11 @@ class SourceTable:
         column = self.top_level_column(name)
         return as_list(_inside(self.sample[column], name, column))
 
+    def has_chats(self, name: str) -> bool:
+        """Whether the first values of a column are conversations."""
+        values = self.sample_of(name)
+        return any(text_key(value) or written_chat(value) for value in values)
+
     def top_level_column(self, name: str) -> str:
         """The column that a name refers to or leads into; the name itself if there is none."""
         start = name
@@ -277,15 +283,15 @@ class SourceTable:
         n_numbers = 0
         has_texts = any(isinstance(value, str) for value in values)
         for row, value in enumerate(values, first_row):
-            text = chat_text(value, role)
+            text = self._decoded_text(chat_text(value, role), column, row)
             if has_texts and is_number(text):
                 text = str(text)
                 n_numbers += 1
             elif not isinstance(text, str):
                 if not missing(text):
                     raise InputError(
-                        f"{self.name}: row {row}: column {column!r} contains "
-                        f"{type(value).__name__} values, not text; choose another with {flag}"
+                        f"{self.name}: row {row}: column {column!r} contains {_kind(text)}, not "
+                        f"text; choose another with {flag}"
                     )
                 text = None
             elif not text.isascii():
@@ -293,6 +299,18 @@ class SourceTable:
                 n_replaced += n_surrogates > 0
             texts.append(text)
         return Texts(pl.Series(texts, dtype=pl.String), n_replaced, n_numbers)
+
+    def _decoded_text(self, value: object, column: str, row: int) -> object:
+        """Bytes as text; any other value as it is."""
+        if not isinstance(value, bytes):
+            return value
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{self.name}: row {row}: column {column!r} contains bytes that are not UTF-8; "
+                "write the column as text"
+            ) from None
 
     def as_names(self, values: Values, first_row: int, holds: str, advice: str) -> pl.Series:
         """Values as names (labels, groups), trimmed, with nulls.
@@ -368,6 +386,16 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not missing(value)
 
 
+def _kind(value: object) -> str:
+    """What a value is that is no text."""
+    if isinstance(value, list):
+        entries = {type(entry) for entry in value}
+        return "lists of texts (join each into one text)" if entries == {str} else "lists"
+    if isinstance(value, dict):
+        return "objects"
+    return f"{type(value).__name__} values"
+
+
 def _is_list_like(part: object) -> bool:
     return hasattr(part, "__len__") and not isinstance(part, str | bytes)
 
@@ -393,7 +421,7 @@ def value_at(value: object, keys: Sequence[str]) -> object:
                 return text
             return [value_at(entry, keys[place:]) for entry in value]
         if isinstance(value, str):
-            value = written_chat(value) or written_object(value)
+            value = written_object(value) or literal_list(value.strip())
         if isinstance(value, list):
             return value_at(value, keys[place:])
         value = value.get(key) if isinstance(value, dict) else None

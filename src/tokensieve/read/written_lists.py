@@ -43,6 +43,24 @@ def literal_list(text: str) -> Entries | None:
     return None
 
 
+def _python_collection(text: str) -> Entries | None:
+    """('a', 'b'), {'a', 'b'}, frozenset(…) or array([…], dtype=object), as Python prints them."""
+    match = re.fullmatch(
+        r"(?:frozenset|set|tuple|array|list)\((.*?)(?:,\s*dtype=[\w<>.']+)?\)", text, re.DOTALL
+    )
+    content = match[1] if match else text
+    if content.startswith("[") and match is None:  # `literal_list` and `_numpy_array` read these
+        return None
+    if not re.match(r"[(\[{]\s*([\"'\d-]|\))", content):
+        return None
+    with suppress(ValueError, SyntaxError, RecursionError, TypeError):
+        entries = ast.literal_eval(content)
+        if isinstance(entries, set):
+            return sorted(entries, key=str)
+        return list(entries) if isinstance(entries, tuple | list) else None
+    return None
+
+
 def _choices_object(text: str) -> Entries | None:
     """{"choices": ["a", "b"]}, as Label Studio's CSV has it."""
     if not re.match(r'\{\s*"choices"\s*:', text):
@@ -76,6 +94,7 @@ def _postgres_array(text: str) -> Entries | None:
 
 FORMS = (
     ListForm(literal_list, is_unmistakable=True),
+    ListForm(_python_collection, is_unmistakable=True),
     ListForm(_choices_object, is_unmistakable=True),
     ListForm(_numpy_array, is_unmistakable=False),
     ListForm(_postgres_array, is_unmistakable=False),
