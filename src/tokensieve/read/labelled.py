@@ -88,7 +88,11 @@ def _report(
     corpus: Corpus, opened: OpenedSource, reader: _LabelledReader, settings: ReadSettings
 ) -> ReadingReport:
     """The report of the corpus, with what is known of the whole source."""
-    hint = None if settings.task == "scores" else likely_scores(corpus.classes)
+    hints: list[str] = []
+    if settings.task != "scores":
+        score_hint = likely_scores(corpus.classes)
+        hints += [score_hint] if score_hint else []
+        hints += _one_class_notes(corpus)
     report = replace(
         corpus.reading,
         ignored=opened.ignored,
@@ -96,8 +100,7 @@ def _report(
         detected=(
             *opened.train.notes,
             *reader.tokens.notes,
-            *([hint] if hint else []),
-            *_one_class_notes(corpus),
+            *hints,
         ),
     )
     if settings.by is not None or settings.stream:
