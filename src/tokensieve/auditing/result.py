@@ -23,7 +23,8 @@ from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Report
-from tokensieve.report.html import render
+from tokensieve.report.html import NOTEBOOK_BYTES, page, render
+from tokensieve.report.widget import page_widget
 from tokensieve.report.writer import save
 
 if TYPE_CHECKING:
@@ -235,10 +236,20 @@ class Audit(AuditData):
 
         No file may be there yet, so the attributes that hold the same are named instead.
         """
-        page = render(self, notebook=True)
+        shown = render(self, notebook=True)
         for file, attribute in ATTRIBUTE_OF_FILE.items():
-            page = page.replace(file, attribute)
-        return page
+            shown = shown.replace(file, attribute)
+        return shown
+
+    @cached_property
+    def widget(self) -> Any:
+        """The interactive page for a notebook, as a widget; needs the extra `notebook`."""
+        return page_widget(page(self.report(), n_bytes=NOTEBOOK_BYTES))
+
+    @property
+    def selected(self) -> list[str]:
+        """The tokens that are selected in `widget`: one, or those of an area of the map."""
+        return list(self.widget.selected)
 
     def log_to(self, tracker: Literal["mlflow", "wandb"]) -> None:
         """Log the settings, accuracies and numbers of findings, and all files, to a tracker.

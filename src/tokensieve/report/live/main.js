@@ -73,7 +73,17 @@ const Main = {
     if (any("chosen")) Documents.choose(State.chosen === null ? Documents.kinds[0] : "token");
     else if (any("label") && State.classes.length === 2) Documents.show();
     Address.write();
+    if (any("chosen", "brush", "label")) Main.post();
     if (any("label") && Model.tokenizer && State.classes.length === 2) Box.soon();
+  },
+
+  /** Tell a notebook, in whose frame the page stands, which tokens are selected. */
+  post() {
+    if (window.parent === window) return;
+    let tokens = [];
+    if (State.chosen !== null) tokens = [State.tokens[State.chosen]];
+    else if (State.brush !== null) tokens = State.kept().map((row) => State.token(row));
+    window.parent.postMessage({ tokensieve: "selected", tokens }, "*");
   },
 };
 
