@@ -227,7 +227,7 @@ def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]
     The class whose tokens are in the most documents comes first.
     """
     table = pl.read_csv(
-        folder / "tokens.csv",
+        read_regular(folder / "tokens.csv"),
         columns=["token", "class", "documents", "effect"],
         schema_overrides={"token": pl.String, "class": pl.String, "effect": pl.Float64},
     )
