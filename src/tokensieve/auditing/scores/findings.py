@@ -106,8 +106,8 @@ def shortcuts(context: ScoreContext) -> Iterator[Finding]:
     severity = fraction * bound
     types = np.flatnonzero(is_shortcut)
     types = types[np.argsort(-severity[types], kind="stable")]
-    for together in _overlapping(context, types[:MAX_COMPARED])[:MAX_SHORTCUTS]:
-        yield _shortcut(context, together, float(severity[together[0]]))
+    for overlapping_types in _overlapping(context, types[:MAX_COMPARED])[:MAX_SHORTCUTS]:
+        yield _shortcut(context, overlapping_types, float(severity[overlapping_types[0]]))
 
 
 def _n_independent(context: ScoreContext) -> int:
@@ -122,16 +122,16 @@ def _overlapping(context: ScoreContext, types: Ints) -> list[list[int]]:
     documents = [set(found.tolist()) for found in context.learned.train.counts.holders(types)]
     groups: list[list[int]] = []
     firsts: list[set[int]] = []
-    for word_type, of_type in zip(types.tolist(), documents, strict=True):
-        for group, of_first in zip(groups, firsts, strict=True):
+    for word_type, type_documents in zip(types.tolist(), documents, strict=True):
+        for group, first_documents in zip(groups, firsts, strict=True):
             has_one_sign = context.importance.effect[[word_type, group[0]]].prod() > 0
-            overlap = len(of_type & of_first) / len(of_type | of_first)
+            overlap = len(type_documents & first_documents) / len(type_documents | first_documents)
             if has_one_sign and overlap >= MIN_OVERLAP:
                 group.append(word_type)
                 break
         else:
             groups.append([word_type])
-            firsts.append(of_type)
+            firsts.append(type_documents)
     return groups
 
 
