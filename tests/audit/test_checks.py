@@ -87,9 +87,9 @@ def test_documents_of_a_finding_may_be_a_mask(install: Callable[[str], None]) ->
     )
 
 
-def test_without_the_package_its_name_is_unknown() -> None:
-    limited = Settings(budget=Budget.parse("shouting=0"))
-    with pytest.raises(InputError, match="'shouting' is not a kind of finding"):
+def test_the_name_of_a_check_that_is_not_installed_is_unknown() -> None:
+    limited = Settings(budget=Budget.parse("not_installed=0"))
+    with pytest.raises(InputError, match="'not_installed' is not a kind of finding"):
         audit(documents(0), limited, text="text", label="label")
 
 
