@@ -462,6 +462,8 @@ MAY_READ = {  # files, or folders, that read otherwise than by `read_regular`, w
     "auditing/checks/registry.py": "code that was installed",
     "auditing/artefacts/score.py": "a file of this package",
     "diagnose/judgement/score.py": "a file of this package",
+    "report/widget.py": "a file of this package",
+    "auditing/link_report.py": "content that read_regular has read",
     "auditing/saved_audit.py": "content that read_regular has read",
     "auditing/outcomes.py": "content that read_regular has read",
     "model/storage.py": "content that read_regular has read",

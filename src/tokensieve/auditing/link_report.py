@@ -231,6 +231,8 @@ def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]
         columns=["token", "class", "documents", "effect"],
         schema_overrides={"token": pl.String, "class": pl.String, "effect": pl.Float64},
     )
+    # an apostrophe keeps a cell from being a formula in a spreadsheet
+    table = table.with_columns(pl.col("token", "class").str.strip_prefix("'"))
     own = table.filter(pl.col("token").is_in(list(tokens)))
     strongest = own.sort("effect", descending=True).unique("token", keep="first")
     by_class = strongest.group_by("class").agg("token", pl.col("documents").sum())

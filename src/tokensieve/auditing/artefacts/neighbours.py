@@ -220,7 +220,8 @@ def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
 
 def distances_to_edge(order: WordOrder, places: Ints, step: int) -> Ints:
     """How many words stand between each place and the edge of its text, its own among them."""
-    return np.abs(order.edge_beyond(places, step) - places)
+    distances: Ints = np.abs(order.edge_beyond(places, step) - places)
+    return distances
 
 
 @dataclass(frozen=True)

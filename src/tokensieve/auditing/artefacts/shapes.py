@@ -80,7 +80,8 @@ def rated_in_words(stream: TokenStream, shapes: Sequence[str], scale: str) -> In
         begins = begins[np.array(is_word, dtype=bool)[stream.ids[begins + distance]]]
     document = np.searchsorted(stream.starts, begins, side="right")
     document_at_end = np.searchsorted(stream.starts, begins + len(of_rating) - 1, side="right")
-    return begins[document == document_at_end]
+    within_one_document: Ints = begins[document == document_at_end]
+    return within_one_document
 
 
 def is_family(words: tuple[str, ...]) -> bool:
