@@ -671,3 +671,44 @@ def test_answers_without_a_score_are_counted() -> None:
     data = rows(prompt=PROMPTS, a=FIRST, b=SECOND, x=[3] * N, y=[1] * (N - 2) + ["", None])
     corpus = read_corpus(data, pairs=("a", "b"), scores=("x", "y"))
     assert "2 answers without a score" in " ".join(corpus.reading.detected)
+
+
+# ---- what people report of other tools
+
+
+def test_a_row_that_ends_with_a_separator_is_named(tmp_path: Path) -> None:
+    table = [[text.replace(",", ""), label, ""] for text, label in zip(TEXTS, LABELS, strict=True)]
+    path = write(tmp_path, "a.csv", lines_of(["text", "label"], *table, separator=","))
+    with pytest.raises(
+        InputError, match=r"row 1 .* ends with a separator, and the header does not"
+    ):
+        read_corpus(path)
+
+
+def test_answers_in_objects_written_as_json_name_the_conversation() -> None:
+    data = rows(
+        chosen=[
+            json.dumps({"messages": layouts.chat(p, a)}) for p, a in zip(PROMPTS, GOOD, strict=True)
+        ],
+        rejected=[
+            json.dumps({"messages": layouts.chat(p, a)}) for p, a in zip(PROMPTS, BAD, strict=True)
+        ],
+    )
+    with pytest.raises(InputError, match="objects") as caught:
+        read_corpus(data, pairs=("chosen", "rejected"))
+    corpus = read_corpus(data, **suggested(caught.value))
+    assert corpus.texts.to_list()[::2] == GOOD and corpus.texts.to_list()[1::2] == BAD
+
+
+def test_the_annotator_is_proposed_last_as_the_label() -> None:
+    data = rows(text=TEXTS, annotator=[i // 2 % 2 for i in range(N)], choice=LABELS)
+    with pytest.raises(InputError, match="--label choice"):
+        read_corpus(data)
+
+
+@pytest.mark.parametrize("mark", ["nan", "<NA>"])
+def test_marks_of_pandas_may_mean_no_label(mark: str) -> None:
+    (line,) = read_corpus(
+        (TEXTS, [mark if i < 4 else y for i, y in enumerate(LABELS)])
+    ).reading.lines()
+    assert mark in line and "--drop" in line

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.read.annotations import ANNOTATOR_KEYS
 from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.preference_columns import pair_options
 from tokensieve.read.table import SourceTable, written_object
@@ -262,7 +263,7 @@ def _unclear_label(
 
     Of objects the field inside is named, and of columns of 0 and 1 all of them.
     """
-    candidates = list(candidates)
+    candidates = sorted(candidates, key=lambda name: name.lower() in ANNOTATOR_KEYS)
     nested = [path for name in candidates for path in fields_inside(table, name)]
     if nested and not any(_could_be_classes(table.sample[name]) for name in candidates):
         inner = min(nested, key=_rank_as_label)
@@ -330,8 +331,12 @@ def text_field_inside(table: SourceTable, name: str) -> str | None:
     with suppress(InputError):
         sample = table.sample_of(name)
         first = next((value for value in sample if value is not None), None)
+        first = written_object(first) or first
         if not isinstance(first, dict) or text_key([first]) is not None:
             return None
+        chats = [f"{name}.{key}" for key, value in first.items() if text_key(value) is not None]
+        if chats:
+            return chats[0]
         paths = [path for path in _paths_to_values(first, name) if path != name]
         prose = [path for path in paths if _is_prose(table.sample_of(path))]
         return next(iter(prose), None)

@@ -357,16 +357,18 @@ class _DelimitedFile:
                 if not fields:
                     continue
                 if n_fields and len(fields) != n_fields:
-                    raise self._uneven(place, len(fields), n_fields)
+                    raise self._uneven(place, fields, n_fields)
                 n_fields = len(fields)
                 row += 1
                 yield _Record(first_line, [_as_written(field) for field in fields])
 
-    def _uneven(self, place: str, n_fields: int, n_expected: int) -> InputError:
+    def _uneven(self, place: str, fields: Sequence[str], n_expected: int) -> InputError:
         first = "header" if self.has_header else "first row"
+        advice = "a field that contains the separator must be in double quotes"
+        if len(fields) == n_expected + 1 and not fields[-1]:
+            advice = f"it ends with a separator, and the {first} does not: make them alike"
         return InputError(
-            f"{place}: {n_fields} fields where the {first} has {n_expected}; "
-            "a field that contains the separator must be in double quotes"
+            f"{place}: {len(fields)} fields where the {first} has {n_expected}; {advice}"
         )
 
 

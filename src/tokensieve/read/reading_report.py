@@ -58,7 +58,7 @@ _NOTES_ON_PAIRS = {
     "test_overlap": _Note("test pair", "also found in training"),
     "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
 }
-_MARKS = {"-", "--", "?", "."}  # that stand for no label
+_MARKS = {"-", "--", "?", ".", "nan", "NaN", "<NA>"}  # that stand for no label
 LABEL_MARKS = ";|,"  # between several labels in a cell
 _TRUTH_VALUES = {"true": "1", "false": "0"}  # JSON may have either by turns
 _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
