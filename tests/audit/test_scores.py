@@ -96,7 +96,7 @@ def test_its_files_agree(found: ScoreAudit, tmp_path: Path) -> None:
 
 
 def test_commands_predict_mask_and_explain(run: Run, tmp_path: Path) -> None:
-    rated(200).write_csv("rated.csv")
+    rated(400).write_csv("rated.csv")
     options = ("--text", "text", "--label", "stars", "--task", "scores")
     status, out, err = run(
         "audit", "rated.csv", *options, "--out", "a", "--no-pictures", "--fail-on", "shortcut=0"
@@ -104,7 +104,7 @@ def test_commands_predict_mask_and_explain(run: Run, tmp_path: Path) -> None:
     assert status == 3 and "tablet" in out and "shortcut" in err
     status, out, err = run("predict", "a", "rated.csv", "--label", "stars")
     rows = out.splitlines()
-    assert status == 0 and rows[0] == "row,label,score,unknown_words" and len(rows) == 201
+    assert status == 0 and rows[0] == "row,label,score,unknown_words" and len(rows) == 401
     assert "mean absolute error" in err
     status, out, _ = run("explain", "a", "good w1 tablet", "--json")
     explained = json.loads(out)

@@ -1,11 +1,11 @@
-"""What to act on where labels are scores: tokens that give the score away, copies, doubtful scores.
+"""What to act on where labels are scores: shortcuts, copies, doubtful scores.
 
 Each check is a function of the trained model and the statistics of its tokens that yields findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,12 +51,14 @@ class ScoreContext:
         thorough: whether to look for near copies and doubtful scores.
         out_of_fold: scores that models predict for training documents that they were not trained
             on, shape (n,); None if that was not computed.
+        artefacts: tokens that look like artefacts, with the probability that they are.
     """
 
     learned: CorpusModel
     importance: ScoreImportance
     thorough: bool
     out_of_fold: Floats | None
+    artefacts: Mapping[str, float]
 
     @property
     def scores(self) -> Floats:
@@ -93,16 +95,21 @@ def score_rows(
     return rows.with_columns(label=pl.Series(labels, dtype=pl.String)).select(list(ROWS))
 
 
-# ---- tokens that give the score away
+# ---- shortcuts
 
 
 def shortcuts(context: ScoreContext) -> Iterator[Finding]:
-    """Frequent tokens whose documents nearly all have higher, or lower, scores than the others."""
+    """Frequent tokens that look like artefacts, and whose documents nearly all have higher, or
+    lower, scores than the others.
+    """
     importance = context.importance
     low, high = importance.effect_interval
     bound = np.maximum(low, -high)
     fraction = importance.documents / max(_n_independent(context), 1)
+    known_tokens = context.learned.train.counts.tokens
+    is_artefact = np.array([str(token) in context.artefacts for token in known_tokens])
     is_shortcut = (importance.q_value < LEVEL) & (bound > MIN_BOUND) & (fraction >= MIN_FRACTION)
+    is_shortcut &= is_artefact
     severity = fraction * bound
     types = np.flatnonzero(is_shortcut)
     types = types[np.argsort(-severity[types], kind="stable")]
@@ -157,12 +164,13 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
             )
             for document in documents[:MAX_EXAMPLES].tolist()
         ),
-        title="Token that gives the score away",
+        title="Shortcut",
+        probability=context.artefacts[tokens[0]],
         headline=_means_sentence(context, tokens[0], documents),
         details=(_comparisons_sentence(context.importance, first),),
         action=(
-            "Decide whether it should predict the score: “terrible” should, but a rating left in "
-            "the text, a product or the name of a site should not. `mask` removes it."
+            "Will these also appear where your model is used? If not, mask them and audit again "
+            "to see what accuracy remains."
         ),
         exploitable=True,
         maskable=maskable,

@@ -95,7 +95,10 @@ def _verdict(audit: ScoreAudit) -> str:
     """The most serious finding, or that there is none."""
     if audit.findings:
         return as_sentence(audit.findings[0].headline)
-    return "No token gives the score away, and no copies or doubtful scores were found."
+    return (
+        "The checks found no shortcut, copies or doubtful scores, which does not show that there "
+        "are none."
+    )
 
 
 def _with_interval(measure: Measure, digits: int = 2) -> str:

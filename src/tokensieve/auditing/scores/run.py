@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from tokensieve.auditing.run import audit
 from tokensieve.auditing.scores.findings import KINDS, ScoreContext, all_findings, score_issues
 from tokensieve.auditing.scores.result import Baseline, ScoreAudit
 from tokensieve.auditing.settings import Settings
@@ -88,7 +90,8 @@ def _audited(
     out_of_fold = None
     if settings.thorough:
         out_of_fold = task.out_of_fold_scores(learned.train, learned.model, settings)
-    context = ScoreContext(learned, importance, settings.thorough, out_of_fold)
+    artefacts = probable_artefacts(learned, settings)
+    context = ScoreContext(learned, importance, settings.thorough, out_of_fold, artefacts)
     findings = all_findings(context)
     clock.lap("findings")
     predicted = learned.f[:, 0]
@@ -108,6 +111,28 @@ def _audited(
         label_issues=_rounded(score_issues(context).drop("document")),
         seconds=clock.seconds,
     )
+
+
+def probable_artefacts(learned: CorpusModel, settings: Settings) -> dict[str, float]:
+    """Token → probability that it is an artefact, of the tokens that an audit of two classes calls
+    shortcuts: documents above the mean score, and the others.
+
+    Whether "terrible" is the subject or an artefact does not depend on how finely its documents are
+    rated, so the score of artefacts that was fitted for classes decides.
+    """
+    train, test = learned.train.corpus, learned.test.corpus
+    corpus = replace(
+        train,
+        frame=train.frame.drop("score"),
+        test=replace(test, frame=test.frame.drop("score")),
+    )
+    of_classes = replace(settings, task="classes", budget=None, baseline=False, thorough=False)
+    found = audit(corpus, of_classes)
+    return {
+        token: 1.0 if shortcut.probability is None else shortcut.probability
+        for shortcut in found.shortcuts
+        for token in shortcut.tokens
+    }
 
 
 def _baseline(learned: CorpusModel, task: Scores, seed: int) -> Baseline:
