@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test test-browser test-all docs gallery bench reproduced lock clean audit-dependencies sbom
 
+TORCH := torch==2.13.0
+
 demo: .deps-run
 	$(BIN)/tokensieve demo --out tokensieve-demo
 
@@ -49,12 +51,22 @@ reproduced: .deps-test
 
 .deps-run: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+# torch comes first, because with hashes pip would take the file of the index although another build
+# is preferred here; its hash is compared with the lock, too. The last step installs what the build
+# on PyPI needs besides.
 .deps-test: requirements-test.lock .deps-run
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements-test.lock
+	$(BIN)/pip list --format=freeze | grep -q '^$(TORCH)' || { rm -rf $(VENV)/torch && \
+	  $(BIN)/pip download -q --disable-pip-version-check --no-deps -d $(VENV)/torch $(TORCH) && \
+	  grep -q -e "$$($(BIN)/pip hash $(VENV)/torch/torch-*.whl | tail -1)" requirements-test.lock && \
+	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-index \
+	  --find-links $(VENV)/torch $(TORCH); }
+	rm -rf $(VENV)/torch
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-test.lock
+	$(BIN)/pip install -q --disable-pip-version-check $(TORCH)
 	touch $@
 
 .PHONY: chromium
@@ -63,13 +75,24 @@ chromium:
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium: the browser tests will skip"
 
-# newest versions that satisfy pyproject.toml, written down; torch stays at the build that has no GPU packages
+# Newest versions that satisfy pyproject.toml, written down with the hashes of all their files on the
+# index. torch stays at one version. Its build without GPU packages (+cpu, as on our machines) has
+# another file than the one on PyPI: the hash of the build that is found here is added. The build on
+# PyPI needs GPU packages, which are not locked: the last step of .deps-test installs them.
+HASHED := .lock-env/bin/uv pip compile -q --generate-hashes --no-deps --no-header --no-annotate
 lock:
 	rm -rf .lock-env && $(PYTHON) -m venv .lock-env
 	.lock-env/bin/pip install -q 'setuptools>=77' wheel && .lock-env/bin/pip install -q -e .
-	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' > requirements.lock
-	.lock-env/bin/pip install -q torch==2.13.0 && .lock-env/bin/pip install -q -e '.[test]'
-	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu//' > requirements-test.lock
+	.lock-env/bin/pip freeze --all --exclude-editable | grep -v '^pip==' > .lock-env/run.in
+	.lock-env/bin/pip install -q $(TORCH) && .lock-env/bin/pip install -q -e '.[test]'
+	.lock-env/bin/pip freeze --all --exclude-editable | grep -Ev '^(pip|nvidia-.*|triton)==' | \
+	  sed 's/+cpu//' > .lock-env/test.in
+	.lock-env/bin/pip download -q --no-deps -d .lock-env $(TORCH)
+	.lock-env/bin/pip install -q uv==0.13.9
+	$(HASHED) .lock-env/run.in -o requirements.lock
+	$(HASHED) .lock-env/test.in -o requirements-test.lock
+	hash=$$(.lock-env/bin/pip hash .lock-env/torch-*.whl | tail -1) && \
+	  sed -i "s/^$(TORCH) .*/&\n    $$hash \\\\/" requirements-test.lock
 	rm -rf .lock-env
 
 # known vulnerabilities of the locked versions, and a list of what is installed (CycloneDX), for a release

@@ -149,8 +149,14 @@ def test_locked_versions_are_in_the_declared_ranges() -> None:
     """The ranges say what was tried; both locks are installed by `make test`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for lock in ("requirements.lock", "requirements-test.lock"):
-        lines = (ROOT / lock).read_text(encoding="utf-8").split()
-        locked = {canonicalize_name(name): v for name, _, v in (x.partition("==") for x in lines)}
+        entries = re.findall(
+            r"^(\S+)==(\S+) ((?:\\\n +--hash=sha256:[0-9a-f]{64} ?)+)$",
+            (ROOT / lock).read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+        locked = {canonicalize_name(name): version for name, version, _ in entries}
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        assert text.count("==") == len(locked), "each is locked once, with its hashes"
         for requirement in map(Requirement, project["dependencies"]):
             assert {"<", ">="} <= {part.operator for part in requirement.specifier}, requirement
             version = locked[canonicalize_name(requirement.name)]
