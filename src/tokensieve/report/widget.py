@@ -17,7 +17,7 @@ def page_widget(page: str) -> Any:
         InputError: anywidget is not installed.
     """
     if find_spec("anywidget") is None:
-        raise InputError("anywidget is not installed: pip install '.[notebook]'")
+        raise InputError("anywidget is not installed: pip install 'tokensieve[notebook]'")
     traitlets = import_module("traitlets")
     members = {
         "_esm": Path(__file__).with_name("widget.js").read_text(encoding="utf-8"),

@@ -39,7 +39,9 @@ class Place:
     line: int | None = None
 
     def __str__(self) -> str:
-        return f"{'test ' if self.part == 'test' else ''}row {self.row:,}"
+        if self.part == "test":
+            return f"test row {self.row:,}"
+        return f"row {self.row:,}"
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,9 @@ def problems_of(audit: AuditData, source: str | Sequence[str] | None = None) -> 
     """
     over_limit = set(audit.over_budget["token"])
     problems = [_of_finding(audit, finding, over_limit) for finding in audit.findings]
-    explained = {
-        token
-        for finding in audit.findings
-        if finding.kind == "shortcut"
-        for token in finding.tokens
-    }
+    explained: set[str] = set()
+    for shortcut in audit.shortcuts:
+        explained.update(shortcut.tokens)
     problems += _of_tokens(audit, explained)
     located = _with_lines(audit, source, problems)
     order = {"error": 0, "warning": 1, "note": 2}
@@ -102,9 +101,11 @@ def problems_of(audit: AuditData, source: str | Sequence[str] | None = None) -> 
 def _of_finding(audit: AuditData, finding: Finding, over_limit: set[str]) -> Problem:
     """A finding as a problem whose lines are not known yet."""
     has_token_over_limit = finding.kind == "shortcut" and not over_limit.isdisjoint(finding.tokens)
-    level: Level = "note" if finding.level == "low" else "warning"
+    level: Level = "warning"
     if finding.kind in audit.exceeded or has_token_over_limit:
         level = "error"
+    elif finding.level == "low":
+        level = "note"
     task = audit.learned.task
     about = [
         check.about
@@ -159,18 +160,20 @@ def _with_lines(
     audit: AuditData, source: str | Sequence[str] | None, problems: Sequence[Problem]
 ) -> list[Problem]:
     """The problems with the files and lines of their rows."""
-    places = {place for problem in problems for place in problem.places}
+    sources = {"train": source, "test": source}
     given_test = audit.settings.test
-    test_source = str(given_test) if isinstance(given_test, str | Path) else None
+    if isinstance(given_test, str | Path):
+        sources["test"] = str(given_test)
+    elif given_test is not None:  # rows in memory
+        sources["test"] = None
+    places = {place for problem in problems for place in problem.places}
     found: dict[tuple[str, int], RowPlace] = {}
-    for part in ("train", "test"):
-        own_source = source
-        if part == "test" and given_test is not None:
-            own_source = test_source
+    for part, own_source in sources.items():
         rows = [place.row for place in places if place.part == part]
-        if own_source is not None and rows:
-            lines = row_places(own_source, audit.settings, rows)
-            found |= {(part, row): where for row, where in lines.items()}
+        if own_source is None or not rows:
+            continue
+        for row, where in row_places(own_source, audit.settings, rows).items():
+            found[part, row] = where
     file = None
     if isinstance(source, str) and Path(source).is_file():
         file = Path(source).as_posix()
