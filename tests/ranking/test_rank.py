@@ -63,7 +63,7 @@ def test_chances_need_a_name_that_says_whose_they_are() -> None:
     with pytest.raises(InputError, match="unclear for which answer"):
         outcome([0.1, 0.9, 0.4, 0.6])
     with pytest.raises(InputError, match="middle is unclear"):
-        outcome([1.0, 7.0, 3.0, 5.0, 2.0])
+        outcome([0, 10, 50, 100])
 
 
 def test_rows_that_cannot_be_used_are_counted() -> None:
@@ -327,3 +327,55 @@ def test_one_model_is_no_arena() -> None:
     )
     with pytest.raises(InputError, match="no row has two models"):
         rank(frame, **(OPTIONS | {"by": ()}))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 8, 4, 5], [1, 0, 4 / 7, 3 / 7]),
+        ([1, 5, 3, 4], [1, 0, 0.5, 0.25]),
+        (["A is slightly better", "b", "about the same"], [1, 0, 0.5]),
+        (["A", "B", "Both are bad"], [1, 0, 0.5]),
+        ([">>", "<", "="], [1, 0, 0.5]),
+    ],
+)
+def test_scales_and_words_of_known_middle_become_fractions(
+    values: list[Any], expected: list[float]
+) -> None:
+    assert outcome(values) == pytest.approx(expected)
+
+
+def battles_frame(**columns: list[Any]) -> pl.DataFrame:
+    n = len(next(iter(columns.values())))
+    texts = {"answer_a": [f"text {i}" for i in range(n)], "answer_b": ["other"] * n}
+    models = {"model_a": ["gpt"] * n, "model_b": ["claude"] * n}
+    return pl.DataFrame(texts | models | columns)
+
+
+def settings_of(**options: Any) -> RankSettings:
+    names = {"pairs": ("answer_a", "answer_b"), "models": ("model_a", "model_b")}
+    return RankSettings(**(names | options))
+
+
+def test_a_column_of_ties_beside_the_wins_of_one_model_is_read() -> None:
+    frame = battles_frame(winner_model_a=[1, 0, 0], winner_model_b=[0, 1, 0], winner_tie=[0, 0, 1])
+    battles = read_battles(frame, settings_of(winner="winner_model_a"))
+    assert battles.outcome.tolist() == [1.0, 0.0, 0.5]
+
+
+def test_of_ranks_the_lower_one_wins() -> None:
+    frame = battles_frame(rank_a=[1, 2, 3], rank_b=[2, 1, 3])
+    battles = read_battles(frame, settings_of(ranks=("rank_a", "rank_b")))
+    assert battles.outcome.tolist() == [1.0, 0.0, 0.5]
+
+
+def test_a_winner_that_is_not_named_is_not_overlooked() -> None:
+    frame = battles_frame(winner=["model_a", "model_b", "tie"])
+    with pytest.raises(InputError, match="--winner winner"):
+        read_battles(frame, settings_of())
+
+
+def test_a_winner_that_contradicts_the_scores_is_said() -> None:
+    frame = battles_frame(winner=["a", "b"], score_a=[1, 9], score_b=[9, 1])
+    battles = read_battles(frame, settings_of(winner="winner"))
+    assert any("--scores score_a,score_b" in note for note in battles.notes)

@@ -14,12 +14,27 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.ranking.outcomes import score_fractions, winner_fractions
+from tokensieve.escape import option
+from tokensieve.ranking.outcomes import (
+    Fractions,
+    Verdicts,
+    contradictions,
+    score_fractions,
+    winner_fractions,
+)
 from tokensieve.ranking.settings import RankSettings
 from tokensieve.read.answers import read_answers
+from tokensieve.read.preference_columns import preferred_columns, score_flag
 from tokensieve.read.sources import Source, open_source
 from tokensieve.read.table import Batch, SourceTable
 from tokensieve.read.values import Values, as_list, checked_weights
+from tokensieve.read.winners import (
+    WinnerColumn,
+    contradiction_notes,
+    likely_outcome,
+    score_columns,
+    tie_column,
+)
 
 JUDGE_NAMES = r"judge|annotat|rater|grader|evaluator|labell?er"
 PROMPT_NAMES = ("prompt", "question", "instruction", "question_id", "prompt_id")
@@ -81,22 +96,40 @@ class Battles:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns that are read."""
+    """The columns that are read.
+
+    Attributes:
+        answers, models: of the first and the second answer.
+        outcome: the winner, or a score of each answer; empty if the first one always won.
+        lower_is_better: whether the scores are ranks.
+        prompt, judge, human, weight: see `RankSettings`.
+        tie: marks ties, beside a winner that marks the wins of one answer.
+        compared: scores of the answers, which the winner may contradict.
+    """
 
     answers: tuple[str, ...]
     models: tuple[str, ...]
     outcome: tuple[str, ...]
+    lower_is_better: bool
     prompt: str | None
     judge: str | None
     human: str | None
     weight: str | None
+    tie: str | None
+    compared: tuple[str, ...]
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Those that say something about the outcome of a row, and its weight, each once."""
+        single = (self.human, self.weight, self.tie)
+        named = [name for name in single if name is not None]
+        return list(dict.fromkeys([*self.outcome, *self.compared, *named]))
 
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        single = (self.prompt, self.judge, self.human, self.weight)
-        named = [name for name in single if name is not None]
-        return list(dict.fromkeys([*self.answers, *self.models, *self.outcome, *named]))
+        named = [name for name in (self.prompt, self.judge) if name is not None]
+        return list(dict.fromkeys([*self.answers, *self.models, *self.verdicts, *named]))
 
 
 def read_battles(source: Source, settings: RankSettings) -> Battles:
@@ -105,7 +138,8 @@ def read_battles(source: Source, settings: RankSettings) -> Battles:
     tables = [opened.train] if opened.test is None else [opened.train, opened.test]
     columns = _checked_columns(tables[0], settings)
     parts = [_read_table(table, columns, settings) for table in tables]
-    rows = pl.concat(parts) if len(parts) > 1 else parts[0]
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    rows = _Rows(pl.concat([part.frame for part in parts]), list(notes))
     return _battles(tables[0].name, rows, columns, settings)
 
 
@@ -121,19 +155,44 @@ def _checked_columns(table: SourceTable, settings: RankSettings) -> _Columns:
     if len(prompts) > 1:
         raise InputError(f"--by names two columns of prompts, {' and '.join(prompts)}; name one")
     prompt = prompts[0] if prompts else _likely_prompt(table)
-    outcome = settings.scores or ((settings.winner,) if settings.winner else ())
+    answers = tuple(settings.pairs)
     columns = _Columns(
-        answers=tuple(settings.pairs),
+        answers=answers,
         models=tuple(settings.models),
-        outcome=tuple(outcome),
+        outcome=settings.outcome_columns,
+        lower_is_better=bool(settings.ranks),
         prompt=prompt,
         judge=judge,
         human=settings.human,
         weight=settings.battle_weight,
+        tie=tie_column(table) if settings.winner else None,
+        compared=_numeric_scores(table, answers) if settings.winner else (),
     )
     for name in columns.names:
         table.checked_column(name, "ranking")
+    if not columns.outcome:
+        _check_order(table, columns)
     return columns
+
+
+def _numeric_scores(table: SourceTable, answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns with a number for each answer; none if they hold anything else."""
+    names = score_columns(table, answers)
+    cells = [cell for name in names for cell in table.sample[name]]
+    are_numbers = all(isinstance(cell, int | float | None) for cell in cells)
+    return names if are_numbers else ()
+
+
+def _check_order(table: SourceTable, columns: _Columns) -> None:
+    """Raise an `InputError` if another column seems to say which answer won."""
+    if preferred_columns(table) == columns.answers:
+        return
+    likely = likely_outcome(table, columns.answers, columns.models)
+    if likely is not None:
+        raise InputError(
+            f"{table.name}: {likely.columns!r} seems to say which answer won; add "
+            f"{option(*likely)}, or, if the first one always won, rename it"
+        )
 
 
 def _likely_prompt(table: SourceTable) -> str | None:
@@ -144,7 +203,14 @@ def _likely_prompt(table: SourceTable) -> str | None:
     return None
 
 
-def _read_table(table: SourceTable, columns: _Columns, settings: RankSettings) -> pl.DataFrame:
+class _Rows(NamedTuple):
+    """The rows of a table, and how they were read."""
+
+    frame: pl.DataFrame
+    notes: list[str]
+
+
+def _read_table(table: SourceTable, columns: _Columns, settings: RankSettings) -> _Rows:
     """A row per row of the table: row, a, b (texts), model_a, model_b, outcome, and more."""
     frames = []
     first_row = 1
@@ -156,11 +222,22 @@ def _read_table(table: SourceTable, columns: _Columns, settings: RankSettings) -
         raise InputError(f"{table.name} has no rows")
     rows = pl.concat(frames)
     outcome = _outcomes(table.name, rows, columns.outcome, columns)
-    rows = rows.with_columns(outcome=pl.Series(outcome))
+    notes = [*outcome.notes, *_contradictions(rows, outcome.values, columns)]
+    rows = rows.with_columns(outcome=pl.Series(outcome.values))
     if columns.human is not None:
         human = _outcomes(table.name, rows, (columns.human,), columns)
-        rows = rows.with_columns(human=pl.Series(human))
-    return rows
+        rows = rows.with_columns(human=pl.Series(human.values))
+    return _Rows(rows, notes)
+
+
+def _contradictions(rows: pl.DataFrame, outcome: Floats, columns: _Columns) -> list[str]:
+    """Say so if scores contradict the winner in most rows."""
+    if not columns.compared:
+        return []
+    lower_is_better = score_flag(columns.compared[0]) == "--ranks"
+    scored = score_fractions(*(rows[f"={name}"] for name in columns.compared), lower_is_better)
+    counts = contradictions(outcome, scored)
+    return contradiction_notes(columns.compared, counts.n_contradictions, counts.n_scored)
 
 
 def _read_batch(
@@ -178,11 +255,10 @@ def _read_batch(
         if name is not None:
             holds = f"column {name!r} contains"
             frame[key] = table.as_names(batch[name], first_row, holds, "choose another column")
-    for name in (*columns.outcome, columns.human, columns.weight):
-        if name is not None:
-            holds = f"column {name!r} contains"
-            advice = "choose a column of names or numbers"
-            frame[f"={name}"] = table.as_names(batch[name], first_row, holds, advice)
+    for name in columns.verdicts:
+        holds = f"column {name!r} contains"
+        advice = "choose a column of names or numbers"
+        frame[f"={name}"] = table.as_names(batch[name], first_row, holds, advice)
     return pl.DataFrame(frame)
 
 
@@ -204,20 +280,28 @@ def _texts(
     ]
 
 
-def _outcomes(source: str, rows: pl.DataFrame, names: Sequence[str], columns: _Columns) -> Floats:
+def _outcomes(
+    source: str, rows: pl.DataFrame, names: Sequence[str], columns: _Columns
+) -> Fractions:
     """The fraction of a win that the first answer of each row gets; 1 if no column says it."""
     if not names:
-        return np.ones(rows.height)
+        return Fractions(np.ones(rows.height), [])
     cells = [rows[f"={name}"] for name in names]
     if len(cells) == 2:
-        return score_fractions(*cells)
-    models = (rows["model_a"], rows["model_b"])
-    return winner_fractions(source, names[0], cells[0], columns.answers, models)
+        return Fractions(score_fractions(cells[0], cells[1], columns.lower_is_better), [])
+    verdicts = Verdicts(
+        column=WinnerColumn.of(source, names[0], columns.answers),
+        cells=cells[0],
+        models=(rows["model_a"], rows["model_b"]),
+        tie=None if columns.tie is None else rows[f"={columns.tie}"],
+    )
+    return winner_fractions(verdicts)
 
 
-def _battles(source: str, rows: pl.DataFrame, columns: _Columns, settings: RankSettings) -> Battles:
+def _battles(source: str, read: _Rows, columns: _Columns, settings: RankSettings) -> Battles:
     """The usable rows as arrays."""
-    used, notes = _usable(rows)
+    rows = read.frame
+    used, left_out = _usable(rows)
     if used.is_empty():
         raise InputError(f"{source}: no row has two models, two answers and a winner")
     names = pl.concat([used["model_a"], used["model_b"]])
@@ -249,7 +333,7 @@ def _battles(source: str, rows: pl.DataFrame, columns: _Columns, settings: RankS
         human=used["human"].to_numpy() if "human" in used.columns else None,
         n_rows=rows.height,
         without_games=tuple(sorted(set(all_names.to_list()) - set(models))),
-        notes=tuple(notes),
+        notes=(*read.notes, *left_out),
     )
 
 

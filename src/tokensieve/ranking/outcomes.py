@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ import polars as pl
 from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.read.corpus import Outcome
-from tokensieve.read.winners import OutcomeReader, WinnerColumn
+from tokensieve.read.winners import LIKERT_SIZES, OutcomeReader, WinnerColumn
 
 FRACTIONS = {
     Outcome.FIRST: 1.0,
@@ -22,34 +24,56 @@ FRACTIONS = {
 # Numbers of fewer values are codes, such as 0 and 1, or 1, 2 and 3 for a tie; `OutcomeReader` knows
 # what they mean.
 MIN_CONTINUOUS = 4
+# columns of the frame that is read row by row; no source has columns of these names
+MODEL_NAMES = ("\0first model", "\0second model")
+TIE_NAME = "\0tie"
 
 
-def winner_fractions(
-    source: str,
-    column: str,
-    cells: pl.Series,
-    answers: tuple[str, ...],
-    models: tuple[pl.Series, pl.Series],
-) -> Floats:
-    """The fraction of a win that the first answer of each row gets; nan where nothing is said.
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """The cells of a winner column, and what stands beside them.
 
-    Args:
-        source: for messages.
+    Attributes:
         column: the winner column.
         cells: its values as names.
-        answers: the columns of the answers.
         models: the first and the second model of each row, which a cell may name.
+        tie: the cells of a column that marks ties; None if there is none.
     """
-    winner = WinnerColumn.of(source, column, answers)
-    numbers = _as_numbers(cells)
+
+    column: WinnerColumn
+    cells: pl.Series
+    models: tuple[pl.Series, pl.Series]
+    tie: pl.Series | None = None
+
+
+class Fractions(NamedTuple):
+    """The fraction of a win that the first answer of each row gets; nan where nothing is said.
+
+    `notes` say how numbers were read.
+    """
+
+    values: Floats
+    notes: list[str]
+
+
+def winner_fractions(verdicts: Verdicts) -> Fractions:
+    """What a winner column says of each row."""
+    numbers = _as_numbers(verdicts.cells)
     if numbers is not None and len(set(numbers[~np.isnan(numbers)])) >= MIN_CONTINUOUS:
-        return _continuous(winner, numbers)
-    sides = ("first model", "second model")
-    reader = OutcomeReader(winner, sides, tie=None)
-    reader.learn(set(cells.drop_nulls()))
-    rows = pl.DataFrame({column: cells, sides[0]: models[0], sides[1]: models[1]})
+        return _continuous(verdicts.column, numbers)
+    name = verdicts.column.name
+    columns = {name: verdicts.cells}
+    columns |= dict(zip(MODEL_NAMES, verdicts.models, strict=True))
+    if verdicts.tie is not None:
+        columns[TIE_NAME] = verdicts.tie
+    reader = OutcomeReader(verdicts.column, MODEL_NAMES, tie=None)
+    if verdicts.tie is not None:
+        reader.tie = TIE_NAME
+    reader.learn(set(verdicts.cells.drop_nulls()))
+    rows = pl.DataFrame(columns)
     # each different row is read once
-    distinct = rows.with_row_index("row", offset=1).group_by(rows.columns).agg(pl.min("row"))
+    numbered = rows.with_row_index("row", offset=1)
+    distinct = numbered.group_by(rows.columns).agg(pl.min("row")).sort("row")
     fractions = [
         FRACTIONS[reader.outcome(values["row"], values)]
         for values in distinct.iter_rows(named=True)
@@ -58,15 +82,29 @@ def winner_fractions(
     joined = rows.join(
         distinct, on=rows.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    return joined["fraction"].to_numpy()
+    return Fractions(joined["fraction"].to_numpy(), reader.notes)
 
 
-def score_fractions(first: pl.Series, second: pl.Series) -> Floats:
-    """1 where the first score is higher, 0 where the second is, ½ for equal ones; nan for none."""
+def contradictions(outcome: Floats, scored: Floats) -> Contradictions:
+    """How often scores contradict the winner, where neither sees a tie."""
+    decided = (outcome - 0.5) * (scored - 0.5)
+    n_contradictions = int((decided < 0).sum())
+    return Contradictions(n_contradictions, n_contradictions + int((decided > 0).sum()))
+
+
+class Contradictions(NamedTuple):
+    """Rows in which the scores contradict the winner, and all rows that both decide."""
+
+    n_contradictions: int
+    n_scored: int
+
+
+def score_fractions(first: pl.Series, second: pl.Series, lower_is_better: bool = False) -> Floats:
+    """1 where the first score is better, 0 where the second is, ½ for equal ones; nan for none."""
     first_score = first.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     second_score = second.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     fractions: Floats = (np.sign(first_score - second_score) + 1) / 2
-    return fractions
+    return 1 - fractions if lower_is_better else fractions
 
 
 def _as_numbers(cells: pl.Series) -> Floats | None:
@@ -79,8 +117,8 @@ def _as_numbers(cells: pl.Series) -> Floats | None:
     return numbers.fill_null(math.nan).to_numpy()
 
 
-def _continuous(column: WinnerColumn, numbers: Floats) -> Floats:
-    """What the numbers of a continuous scale mean, by their range.
+def _continuous(column: WinnerColumn, numbers: Floats) -> Fractions:
+    """What the numbers of a scale mean, by their range.
 
     Raises:
         InputError: the range is that of no scale whose middle is known.
@@ -88,23 +126,35 @@ def _continuous(column: WinnerColumn, numbers: Floats) -> Floats:
     low = float(np.nanmin(numbers))
     high = float(np.nanmax(numbers))
     if low >= 0 and high <= 1:
-        if column.side == Outcome.SECOND:
-            return 1.0 - numbers
-        if column.side == Outcome.FIRST:
-            return numbers
-        raise InputError(
-            f"{column.source}: {column.name!r} looks like a win probability, but it is unclear for "
-            f"which answer; rename it, for example p_{_last_word(column.answers[0])}_wins"
-        )
+        return _chances(column, numbers)
+    first, second = map(repr, column.answers)
     if low >= 1 and high <= 2:
-        return 2.0 - numbers
+        note = f"a winner of 1 means {first}, 2 means {second}, and what lies between a fraction"
+        return Fractions(2.0 - numbers, [note])
     if low < 0:
         largest = max(-low, high)
-        return 0.5 - numbers / (2 * largest)
+        note = f"a winner of {-largest:g} means {first}, 0 a tie and {largest:g} {second}"
+        return Fractions(0.5 - numbers / (2 * largest), [note])
+    known = numbers[~np.isnan(numbers)]
+    if low == 1 and high in LIKERT_SIZES and bool((known == np.floor(known)).all()):
+        note = f"a winner of 1 means {first}, {(1 + high) / 2:g} a tie and {high:g} {second}"
+        return Fractions((high - numbers) / (high - 1), [note])
     raise InputError(
         f"{column.source}: column {column.name!r} contains numbers from {low:g} to {high:g}, whose "
         "middle is unclear; write them from 0 to 1, from 1 to 2, or with 0 in the middle"
     )
+
+
+def _chances(column: WinnerColumn, numbers: Floats) -> Fractions:
+    """Chances from 0 to 1, of the answer that the column's name mentions."""
+    if column.side is None:
+        raise InputError(
+            f"{column.source}: {column.name!r} looks like a win probability, but it is unclear for "
+            f"which answer; rename it, for example p_{_last_word(column.answers[0])}_wins"
+        )
+    if column.side == Outcome.SECOND:
+        return Fractions(1.0 - numbers, [])
+    return Fractions(numbers, [])
 
 
 def _last_word(name: str) -> str:

@@ -198,7 +198,7 @@ def _next_command(data: RankingData) -> list[Command]:
         return []
     sources = [public_address(address, HIDDEN) for address in data.addresses] or ["SOURCE"]
     words = ["tokensieve balance", *(shlex.quote(printable(source)) for source in sources)]
-    for name in ("pairs", "winner", "scores", "by"):
+    for name in ("pairs", "winner", "scores", "ranks", "by"):
         value = data.columns.get(name)
         if value:
             columns = value if isinstance(value, str) else joined_names(value)

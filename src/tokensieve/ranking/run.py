@@ -121,6 +121,7 @@ def rank_battles(
             "models": settings.models,
             "winner": settings.winner,
             "scores": settings.scores,
+            "ranks": settings.ranks,
             "by": settings.by,
         },
         n_battles=battles.n,

@@ -27,6 +27,7 @@ class RankSettings(SourceSettings):
             0 to 1, a continuous preference from 1 (the first) to 2 (the second), or a scale with
             zero in its middle. None if the first answer of a row is the preferred one.
         scores: instead of a winner, the columns of the answers' scores; the higher one wins.
+        ranks: instead of a winner, the columns of the answers' ranks; the lower one wins.
         by: the prompt, whose battles are not independent; a column whose name says judge, rater or
             annotator is taken as `judge`.
         judge: who judged each battle.
@@ -54,6 +55,12 @@ class RankSettings(SourceSettings):
         metavar="FIRST,SECOND",
         parse=names_from,
     )
+    ranks: Sequence[str] = option(
+        (),
+        "Instead of --winner: columns of the answers' ranks; the lower one wins.",
+        metavar="FIRST,SECOND",
+        parse=names_from,
+    )
     by: Sequence[str] = option(
         (),
         "Column of the prompt; also of the judge (repeatable).",
@@ -74,7 +81,7 @@ class RankSettings(SourceSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pairs", "models", "scores", "by"):
+        for name in ("pairs", "models", "scores", "ranks", "by"):
             given = getattr(self, name)
             names = names_from(given) if isinstance(given, str) else tuple(given)
             object.__setattr__(self, name, names)
@@ -85,7 +92,18 @@ class RankSettings(SourceSettings):
                     f"--{name} must name two different columns, such as {example}; "
                     f"got {joined_names(columns)!r}"
                 )
-        if self.scores and self.winner:
-            raise InputError("pass one of --winner and --scores, not both")
-        if self.scores and len(self.scores) != 2:
-            raise InputError(f"--scores must name two columns; got {joined_names(self.scores)!r}")
+        outcomes = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
+        if len(outcomes) > 1:
+            first, second = outcomes[:2]
+            raise InputError(f"pass one of --{first} and --{second}, not both")
+        for name in ("scores", "ranks"):
+            columns = getattr(self, name)
+            if columns and len(columns) != 2:
+                raise InputError(f"--{name} must name two columns; got {joined_names(columns)!r}")
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The columns that say which answer won; empty if the order of the answers does."""
+        if self.winner:
+            return (self.winner,)
+        return tuple(self.scores or self.ranks)

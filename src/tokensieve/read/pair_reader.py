@@ -35,6 +35,7 @@ from tokensieve.read.winners import (
     WinnerColumn,
     likely_outcome,
     score_columns,
+    tie_column,
 )
 from tokensieve.wording import plural
 
@@ -109,7 +110,7 @@ class PairReader:
             table.checked_column(settings.environments, "environments")
         self._sides = self._last_words()
         self._models = self._model_columns()
-        self._tie = self._tie_column()
+        self._tie = tie_column(table) if settings.winner else None
         self._check_no_objects()
         self._has_alternatives = self._are_alternatives()
         self._check_role()
@@ -138,14 +139,6 @@ class PairReader:
         names = [self._by_lower_case.get(f"model_{side}") for side in self._sides]
         models = [name for name in names if name is not None]
         return models if len(self.columns) == len(models) == 2 else []
-
-    def _tie_column(self) -> str | None:
-        if not self.settings.winner:
-            return None
-        for name in self.table.columns:
-            if re.fullmatch(r"(winner_)?(model_)?tie", name.lower()):
-                return name
-        return None
 
     def _order_notes(self) -> list[str]:
         """How the preferred answer is known if only the order of the columns can say it.

@@ -24,8 +24,13 @@ SYNONYMS = {  # of the outcomes, without anything but letters and digits
         "b modelb responseb answerb assistantb right second model2 response2 answer2 rejected"
     ).split(),
     Outcome.TIE: (
-        "tie ties tied draw both bothgood bothbad equal same neither none nopreference tiebothbad"
+        "tie ties tied draw both bothgood bothbad botharegood botharebad bothequal equal "
+        "equallygood equallybad aboutequal aboutthesame thesame same similar neither none "
+        "nopreference nodifference tiebothbad"
     ).split(),
+    Outcome.UNKNOWN: (
+        "skip skipped invalid error unknown unsure notsure unclear na nan null".split()
+    ),
 }
 SIDES = (Outcome.FIRST, Outcome.SECOND)
 LIKERT_SIZES = range(4, 11)  # with fewer numbers, 3 is a tie
@@ -275,14 +280,7 @@ class OutcomeReader:
 
     def contradictions(self) -> list[str]:
         """Say so if the scores contradict the winner in most rows."""
-        if self.n_contradictions <= MIN_CONTRADICTIONS * self.n_scored:
-            return []
-        scores = joined_names(self.scores)
-        flag = score_flag(scores)
-        return [
-            f"the winner contradicts {scores} in {self.n_contradictions:,} of {self.n_scored:,} "
-            f"rows: if these are right, pass {option(flag, scores)} in place of --winner"
-        ]
+        return contradiction_notes(self.scores, self.n_contradictions, self.n_scored)
 
     def _read_outcome(self, row: int, values: Mapping[str, object]) -> Outcome:
         if self.tie and _is_true(label_name(values[self.tie]) or ""):
@@ -304,6 +302,20 @@ class OutcomeReader:
         )
 
 
+def contradiction_notes(
+    score_columns: Sequence[str], n_contradictions: int, n_scored: int
+) -> list[str]:
+    """Say so if scores contradict the winner in most of the rows with different scores."""
+    if n_contradictions <= MIN_CONTRADICTIONS * n_scored:
+        return []
+    scores = joined_names(score_columns)
+    flag = score_flag(scores)
+    return [
+        f"the winner contradicts {scores} in {n_contradictions:,} of {n_scored:,} rows: "
+        f"if these are right, pass {option(flag, scores)} in place of --winner"
+    ]
+
+
 def _is_true(value: str) -> bool:
     return value.lower() in ("1", "true")
 
@@ -315,7 +327,8 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
     for side in (Outcome.SECOND, Outcome.FIRST):
         column = answers[side].lower()
         names |= {column: side, letters_and_digits(last_words([column])[0]): side}
-    names |= dict.fromkeys(SYNONYMS[Outcome.TIE], Outcome.TIE)
+    for outcome in (Outcome.TIE, Outcome.UNKNOWN):
+        names |= dict.fromkeys(SYNONYMS[outcome], outcome)
     meaning = {}
     for value in values:
         outcome = names.get(letters_and_digits(value), names.get(value.lower()))
@@ -327,7 +340,11 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
 
 
 def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
-    """What a comparison means: [[A>>B]], A = B, or "A is slightly better"."""
+    """What a comparison means: [[A>>B]], A = B, a sign alone, or "A is slightly better"."""
+    sign_alone = re.fullmatch(r"\W*?([<>]+|[=≈~]+)\W*", value)
+    if sign_alone:
+        signs_of_outcomes = {">": Outcome.FIRST, "<": Outcome.SECOND}
+        return signs_of_outcomes.get(sign_alone[1][0], Outcome.TIE)
     signs = re.fullmatch(r"\W*?([\w ]+?)\s*([<>]+|[=≈~]+)\s*([\w ]+?)\W*", value)
     if signs:
         sides = [names.get(letters_and_digits(signs[i])) for i in (1, 3)]
@@ -343,7 +360,7 @@ def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
     if not words:
         return None
     side = names.get(letters_and_digits(words[1]))
-    if side is None or side == Outcome.TIE:
+    if side is None or side not in SIDES:
         return side
     return side.opposite if words[2] == "worse" else side
 
@@ -397,7 +414,7 @@ def _names_answers(
     if len(meaning) == len(values) and {*SIDES} <= set(meaning.values()):
         return True
     decided = {letters_and_digits(value) for value in values - set(meaning)}
-    decided |= {letters_and_digits(value) for value in meaning if meaning[value] != Outcome.TIE}
+    decided |= {letters_and_digits(value) for value in meaning if meaning[value] in SIDES}
     if re.search(_SAYS_OUTCOME, name.lower()):
         for first, second in [({"0"}, {"1"}), ({"1"}, {"2"}), *_pairs_of(models)]:
             if decided <= first | second and decided & first and decided & second:
@@ -420,6 +437,14 @@ def _is_scale(name: str, values: set[str]) -> bool:
     return any(
         scale(any_column, numbers) for scale in (_signed_scale, _between_one_and_two, _likert)
     )
+
+
+def tie_column(table: SourceTable) -> str | None:
+    """A column that marks ties, beside one that marks the wins of one answer."""
+    for name in table.columns:
+        if re.fullmatch(r"(winner_)?(model_)?tie", name.lower()):
+            return name
+    return None
 
 
 def score_columns(table: SourceTable, answers: Sequence[str]) -> tuple[str, ...]:
