@@ -39,7 +39,8 @@ def _main(path: str, out: str, memory: int, seconds: int, sheet: str | None) -> 
         chosen = sheets if sheet == ALL_SHEETS else [sheet or sheets[0]]
         if not set(chosen) <= set(sheets):
             return {"sheets": sheets, "read": [], "columns": {}, "title": ""}
-        frames, titles = {}, []
+        frames: dict[str, Any] = {}
+        titles: list[str] = []
         for name in chosen:
             frames[name], title = _without_title(_frame(path, sheets.index(name) + 1))
             titles.append(title)
