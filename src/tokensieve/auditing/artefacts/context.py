@@ -18,7 +18,8 @@ do.
 **What is usual.** In short texts even words of the subject keep little company, and in long ones
 ordinary words keep some. So the same is measured of ordinary words of each class, which are not
 significantly more frequent in it, and a straight line over the logarithm of their number of
-documents says what is usual.
+documents says what is usual. Where ordinary words keep no company, as in texts whose words are
+drawn independently, its absence tells nothing (`traits.apart_of`).
 """
 
 from __future__ import annotations
