@@ -235,7 +235,8 @@ def _contradictions(rows: pl.DataFrame, outcome: Floats, columns: _Columns) -> l
     if not columns.compared:
         return []
     lower_is_better = score_flag(columns.compared[0]) == "--ranks"
-    scored = score_fractions(*(rows[f"={name}"] for name in columns.compared), lower_is_better)
+    first, second = (rows[f"={name}"] for name in columns.compared)
+    scored = score_fractions(first, second, lower_is_better)
     counts = contradictions(outcome, scored)
     return contradiction_notes(columns.compared, counts.n_contradictions, counts.n_scored)
 

@@ -331,9 +331,8 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
         names |= dict.fromkeys(SYNONYMS[outcome], outcome)
     meaning = {}
     for value in values:
-        outcome = names.get(letters_and_digits(value), names.get(value.lower()))
-        if outcome is None:
-            outcome = _compared(value, names)
+        named = names.get(letters_and_digits(value), names.get(value.lower()))
+        outcome = _compared(value, names) if named is None else named
         if outcome is not None:
             meaning[value] = outcome
     return meaning
