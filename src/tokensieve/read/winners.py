@@ -332,9 +332,9 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
     meaning = {}
     for value in values:
         named = names.get(letters_and_digits(value), names.get(value.lower()))
-        outcome = _compared(value, names) if named is None else named
-        if outcome is not None:
-            meaning[value] = outcome
+        meant = _compared(value, names) if named is None else named
+        if meant is not None:
+            meaning[value] = meant
     return meaning
 
 
