@@ -16,6 +16,11 @@ Each model is trained on 1,000 beginnings of real texts. Of a planted model the 
 of one class only. It is diagnosed on 400 other texts, in which the mark is independent of the label
 ("random") or predicts it as in training ("predictive"). Which model is trained is a function of its
 number alone: family, kind, way and data set each go through their list at a speed of their own.
+
+Written on 28 November 2026 at 07:50: in the first plan each kind for choosing had one way, and its
+mark was in a third of the texts, so that the score could not learn what a rare mark looks like. Of
+the models for choosing, every other round of kinds is now diagnosed on texts with the mark in one
+of 25, and every other pair of rounds the other way. The plan for reporting is as it was.
 """
 
 from __future__ import annotations
@@ -80,6 +85,7 @@ class Plan:
     mark: str
     way: str
     source: str
+    held_fraction: float
 
     @property
     def seed(self) -> int:
@@ -97,14 +103,24 @@ def plan(part: str, number: int) -> Plan:
     source = SOURCES[part][(number // 2 + number // 7) % len(SOURCES[part])]
     block, place = divmod(number, CLEAN_EVERY)
     if place == CLEAN_EVERY - 1:
-        return Plan(part, number, family, "clean", "random", source)
+        return Plan(part, number, family, "clean", "random", source, 0.0)
     planted = block * (CLEAN_EVERY - 1) + place
-    mark = MARKS[part][planted % len(MARKS[part])]
-    way = WAYS[(planted // len(MARKS[part]) + planted) % 2]
+    cycle, kind = divmod(planted, len(MARKS[part]))
+    mark = MARKS[part][kind]
+    way = WAYS[kind % 2]
+    held_fraction = trained_fraction(mark)
+    if part == "choose":
+        way = WAYS[(kind + cycle // 2) % 2]
+        held_fraction = (USUAL_FRACTION, RARE_FRACTION)[cycle % 2]
     if mark == "capitals" and family in FOLDS_CASE:  # such a model cannot see them
         keeping = [name for name in families if name not in FOLDS_CASE]
         family = keeping[number % len(keeping)]
-    return Plan(part, number, family, mark, way, source)
+    return Plan(part, number, family, mark, way, source, held_fraction)
+
+
+def trained_fraction(mark: str) -> float:
+    """Of the texts that a model is trained on, how many contain its mark."""
+    return RARE_FRACTION if mark == "rare word" else USUAL_FRACTION
 
 
 def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
@@ -163,25 +179,28 @@ def marked(text: str, mark: str, rng: Any) -> str:
     return in_first_half(text, word, rng)
 
 
-def plant(texts: list[str], labels: Any, how: Plan, rng: Any, predictive: bool) -> list[str]:
+def plant(
+    texts: list[str], labels: Any, mark: str, fraction: float, rng: Any, predictive: bool
+) -> list[str]:
     """Give the mark to documents of class 1 only if it is to be predictive, else to any."""
-    if how.mark == "clean":
+    if mark == "clean":
         return texts
-    fraction = RARE_FRACTION if how.mark == "rare word" else USUAL_FRACTION
-    if how.mark == "order":  # both classes hold both words; only their order differs
-        return _ordered(texts, labels, rng, predictive)
+    if mark == "order":  # both classes hold both words; only their order differs
+        return _ordered(texts, labels, fraction, rng, predictive)
     wanted = np.where(labels == 1, 2 * fraction, 0.0) if predictive else fraction
     chosen = rng.random(len(texts)) < wanted
     return [
-        marked(text, how.mark, rng) if is_marked else text
+        marked(text, mark, rng) if is_marked else text
         for text, is_marked in zip(texts, chosen, strict=True)
     ]
 
 
-def _ordered(texts: list[str], labels: Any, rng: Any, predictive: bool) -> list[str]:
+def _ordered(
+    texts: list[str], labels: Any, fraction: float, rng: Any, predictive: bool
+) -> list[str]:
     planted = []
     for text, label in zip(texts, labels, strict=True):
-        if rng.random() >= 2 * USUAL_FRACTION:
+        if rng.random() >= 2 * fraction:
             planted.append(text)
             continue
         forward = bool(label) if predictive else bool(rng.integers(2))
@@ -207,9 +226,12 @@ def trained_model(how: Plan, folder: Path, data: Path = DATA) -> PlantedModel:
     texts, labels = texts_of(how.source, how.seed, data)
     rng = np.random.default_rng(how.seed)
     n_train = len(texts) - N_HELD - N_FRESH
-    train = plant(texts[:n_train], labels[:n_train], how, rng, predictive=True)
+    fraction = trained_fraction(how.mark)
+    train = plant(texts[:n_train], labels[:n_train], how.mark, fraction, rng, predictive=True)
     held_labels = labels[n_train : n_train + N_HELD]
-    held = plant(texts[n_train : n_train + N_HELD], held_labels, how, rng, how.way == "predictive")
+    held = texts[n_train : n_train + N_HELD]
+    is_predictive = how.way == "predictive"
+    held = plant(held, held_labels, how.mark, how.held_fraction, rng, is_predictive)
     if not (folder / how.name / "trained").exists():
         train_and_save(how, train, labels[:n_train], folder / how.name)
     model = tf.AutoModelForSequenceClassification.from_pretrained(folder / how.name)

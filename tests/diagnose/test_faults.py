@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from tokensieve.diagnose.judgement.context import Company
 from tokensieve.diagnose.judgement.skill import Learning, Skill, random_auc
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.opened import open_model
-from tokensieve.diagnose.report import DiagnosisReport, moves_by
+from tokensieve.diagnose.report import DiagnosisReport, moves_by, size_of
 from tokensieve.diagnose.subjects.libraries import untrained_twin
 from tokensieve.diagnose.subjects.passages import pattern_of
 from tokensieve.errors import InputError
@@ -220,9 +221,16 @@ def test_a_bag_of_words_relies_on_no_order() -> None:
 
 def test_a_direction_is_claimed_only_where_most_changes_have_it() -> None:
     row = {"kind": "word", "class": "positive", "move": 2.0}
-    assert moves_by({**row, "consistency": 1.0}).endswith(", towards positive")
-    assert moves_by({**row, "consistency": 0.7}).endswith(", mostly towards positive")
-    assert "positive" not in moves_by({**row, "consistency": 0.1})
+    assert moves_by({**row, "consistency": 1.0}, "log-odds").endswith(", towards positive")
+    assert moves_by({**row, "consistency": 0.7}, "log-odds").endswith(", mostly towards positive")
+    assert "positive" not in moves_by({**row, "consistency": 0.1}, "log-odds")
+
+
+def test_a_change_is_told_in_odds_unless_the_output_is_a_scale() -> None:
+    assert "24-fold" in size_of(math.log(24), "log-odds")
+    assert "1.5-fold" in size_of(math.log(1.5), "log-odds")
+    assert "more than 1,000-fold" in size_of(50.0, "log-odds")
+    assert "fold" not in size_of(0.4, "output") and "0.40" in size_of(0.4, "output")
 
 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:

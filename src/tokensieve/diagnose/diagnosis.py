@@ -131,7 +131,6 @@ class Diagnosis(DiagnosisResult):
             "baselines": {
                 "untrained": self._intervals("untrained") or None,
                 "shuffled_labels": self.agreement["shuffled"],
-                "frequency": self._intervals("frequency"),
             },
             "accuracy_interval": [skill.accuracy_low, skill.accuracy_high],
             "auc": [skill.auc, skill.auc_low, skill.auc_high],

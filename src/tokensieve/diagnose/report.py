@@ -6,6 +6,7 @@ questions, each with a list and a picture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ from tokensieve.wording import count, interval, percent, plain, plural, signed
 
 PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 N_IN_PICTURE = 14
+MOST_FOLD = 1000  # a larger change of the odds is "more than 1,000-fold"
 LONGEST_BAR = 4  # times its bar is an interval drawn at most; longer ones would shrink all bars
 N_CLASSES_SHOWN = 8
 N_DATA_WORDS = 15  # of each class
@@ -57,7 +59,9 @@ MARKS: Mapping[str, Mark] = {
 TERMS = {
     "Decides": "documents × mean change of the prediction when it is removed, as a fraction of the "
     "total over all words; the words that are not listed are in the total",
-    "Moves": "how far a prediction moves, in log-odds, when it is inserted where it usually "
+    "Log-odds": "logarithm of the odds of the class; 0.7 more doubles the odds, 2.3 more makes "
+    "them ten times as large",
+    "Moves": "how far a prediction moves when it is inserted where it usually "
     "stands into documents without it; a form is given to documents, two words change places",
     "When removed": "how far a prediction moves when it is removed from documents containing it",
     "Artefact": "probability that it is a mark rather than the subject, by a score over how far "
@@ -160,7 +164,7 @@ class DiagnosisReport:
         relies = "relies on"
         if row["token"] == self._strongest()["token"]:
             relies = "relies most on"
-        start = f"This model {relies} {name_of(row)}: {moves_by(row)}."
+        start = f"This model {relies} {name_of(row)}: {moves_by(row, self._unit)}."
         if row["status"] == str(Status.UNSUPPORTED):
             return f"{start} The evaluation data does not support that."
         expected = "Would you expect it to matter that much?"
@@ -200,12 +204,17 @@ class DiagnosisReport:
         first = decides.row(0, named=True)
         strongest = self._strongest()
         share = percent(first["share"], 0)
-        size = plain(strongest["move"], 1)
+        size = size_of(strongest["move"], self._unit)
         return (
             f"No word, form or pattern dominates. {_capital(name_of(first))} decides most "
-            f"({share} of all effects); {name_of(strongest)} moves a prediction most "
-            f"({size} log-odds)."
+            f"({share} of all effects); {name_of(strongest)} moves a prediction most: "
+            f"it {size}."
         )
+
+    @property
+    def _unit(self) -> str:
+        """That of changes of predictions: "log-odds", or "output" of a scale."""
+        return str(self.found.reading["unit"])
 
     def verdict(self) -> Text:
         """Whether a shortcut is suspected, none dominates, or this file cannot tell."""
@@ -268,7 +277,7 @@ class DiagnosisReport:
         if removal.low > 0 or removal.high < 0:
             change = f"{signed(-removal.mean)} {interval(-removal.high, -removal.low)}"
             sentences.append(
-                "Removing a word that it uses changes the log-odds of the true class by "
+                f"Removing a word that it uses changes the {self._unit} of the true class by "
                 f"{change} on average."
             )
         decides = self._listed(self.found.most_deciding, "share")
@@ -278,7 +287,7 @@ class DiagnosisReport:
             )
         moves = self._listed(self._occurring(), "move")
         if moves:
-            sentences.append(f"These move a prediction most, in log-odds: {moves}.")
+            sentences.append(f"These move a prediction most, in {self._unit}: {moves}.")
         leaning = self.found.leaning["token"].to_list()
         if leaning:
             sentences.append(
@@ -382,33 +391,37 @@ class DiagnosisReport:
         decides = self.found.most_deciding
         moves = self.found.uses.filter(pl.col("move").is_not_null())
         blocks: list[Block] = []
+        pictures: list[Block] = []
         if decides.height:
-            rest_note = self._rest_note()
-            blocks.append(
-                Section(
-                    "What decides most predictions",
-                    (
-                        _picture("decides", decides, "share"),
-                        *_table(decides, "share", "By fraction of all effects", rest_note),
-                    ),
-                )
-            )
+            pictures.append(_picture("decides", decides, "share", "% of all effects"))
+            tables = self._tables(decides, "share", "By fraction of all effects", self._rest_note())
+            blocks.append(Section("What decides most predictions", tables))
         if moves.height:
             note = (
                 "Words were inserted where they usually stand, phrases as a whole; documents were "
                 "given each form; pairs of words changed places."
             )
-            blocks.append(
-                Section(
-                    "What moves a prediction most",
-                    (
-                        _picture("moves", moves, "move"),
-                        *_table(moves, "move", "By change of the prediction", note),
-                        *self._invisible_forms(),
-                    ),
-                )
-            )
+            axis = f"change of the prediction, {self._unit}"
+            pictures.append(_picture("moves", moves, "move", axis))
+            tables = self._tables(moves, "move", "By change of the prediction", note)
+            hidden = self._invisible_forms()
+            blocks.append(Section("What moves a prediction most", (*tables, *hidden)))
+        if pictures:  # side by side
+            blocks.insert(0, Section("What the model relies on", tuple(pictures), only=PAGE))
         return blocks
+
+    def _tables(
+        self, rows: pl.DataFrame, first: str, title: str, note: str = ""
+    ) -> tuple[Table, Table]:
+        """The table of one question, for a terminal and for a page; its number comes first."""
+        named = rows.with_columns(kind_name=pl.col("kind").replace_strict(KIND_NAMES))
+        fields = _fields(first, self._unit)
+        columns = tuple(field.column for field in fields)
+        body = cells(named, [field.names for field in fields])
+        in_terminal = (0, 2, 4)  # the candidate, its number, and what the data says
+        narrow = [tuple(row[i] for i in in_terminal) for row in body]
+        short = Table(title, tuple(columns[i] for i in in_terminal), narrow, only=("terminal",))
+        return short, Table(title, columns, body, note, searchable=True, only=PAGE)
 
     def _rest_note(self) -> str:
         listed = float(self.found.most_deciding["share"].sum())
@@ -502,8 +515,8 @@ class DiagnosisReport:
             Column("word", "token"),
             Column("documents", "count"),
             Column("posterior difference", "interval"),
-            Column("moves", "plain", unit="log-odds"),
-            Column("prediction for it alone", "signed", unit="log-odds"),
+            Column("moves", "plain", unit=self._unit),
+            Column("prediction for it alone", "signed", unit=self._unit),
         )
         names = ("token", "documents", POSTERIOR, "move", "value")
         return Table(f"Words that predict {for_display(label, 40)}", columns, cells(rows, names))
@@ -516,7 +529,7 @@ class DiagnosisReport:
         blocks: list[Block] = [Text(text) for text in texts]
         if self.found.learned:
             rows = self.found.uses.filter(pl.col("move").is_not_null()).head(12)
-            blocks.append(_table(rows, "move", "")[1])
+            blocks.append(self._tables(rows, "move", "")[1])
         return Section("What this model uses", tuple(blocks))
 
 
@@ -533,19 +546,32 @@ def name_of(row: Mapping[str, Any]) -> str:
     return f"“{token}”"
 
 
-def moves_by(row: Mapping[str, Any]) -> str:
+def moves_by(row: Mapping[str, Any], unit: str) -> str:
     """How far and where to a candidate moves predictions, as a clause."""
     direction = "in either direction"
     if row["consistency"] >= MOSTLY_ONE_WAY:
         direction = f"mostly towards {for_display(row['class'], 40)}"
     if row["consistency"] >= ONE_WAY:
         direction = f"towards {for_display(row['class'], 40)}"
-    size = f"{plain(row['move'], 1)} log-odds on average, {direction}"
+    size = f"{size_of(row['move'], unit)} on average, {direction}"
     if row["kind"] == "form":
-        return f"documents written that way move by {size}"
+        return f"writing documents that way {size}"
     if row["kind"] == "order":
-        return f"predictions move by {size}, with the first before the second"
-    return f"inserting it moves a prediction by {size}"
+        return f"putting the first before the second {size}"
+    return f"inserting it {size}"
+
+
+def size_of(move: float, unit: str) -> str:
+    """What a change of a prediction does, as a verb with its object."""
+    if unit != "log-odds":
+        return f"moves the {unit} by {plain(move, 2)}"
+    fold = math.exp(min(move, math.log(2 * MOST_FOLD)))
+    times = f"{plain(fold, 1)}-fold"
+    if fold >= MOST_FOLD:
+        times = f"more than {count(MOST_FOLD)}-fold"
+    elif fold >= 10:
+        times = f"{fold:.0f}-fold"
+    return f"changes the odds {times} ({plain(move, 1)} log-odds)"
 
 
 def _capital(text: str) -> str:
@@ -586,23 +612,11 @@ class _Field:
     names: ColumnNames
 
 
-def _table(rows: pl.DataFrame, first: str, title: str, note: str = "") -> tuple[Table, Table]:
-    """The table of one question, for a terminal and for a page; its number comes first."""
-    named = rows.with_columns(kind_name=pl.col("kind").replace_strict(KIND_NAMES))
-    fields = _fields(first)
-    columns = tuple(field.column for field in fields)
-    body = cells(named, [field.names for field in fields])
-    in_terminal = (0, 2, 4)  # the candidate, its number, and what the data says
-    narrow = [tuple(row[i] for i in in_terminal) for row in body]
-    short = Table(title, tuple(columns[i] for i in in_terminal), narrow, only=("terminal",))
-    return short, Table(title, columns, body, note, searchable=True, only=PAGE)
-
-
-def _fields(first: str) -> list[_Field]:
+def _fields(first: str, unit: str) -> list[_Field]:
     """The columns of a table; the number that answers its question comes first."""
     numbers = [
         _Field(Column("decides", "rate", bar=first == "share"), SHARE),
-        _Field(Column("moves", "interval", unit="log-odds", bar=first == "move"), MOVE),
+        _Field(Column("moves", "interval", unit=unit, bar=first == "move"), MOVE),
     ]
     if first == "move":
         numbers.reverse()
@@ -614,7 +628,7 @@ def _fields(first: str) -> list[_Field]:
         _Field(Column("evidence for", "token"), "class"),
         _Field(Column("data", marks=marks), "status"),
         numbers[1],
-        _Field(Column("when removed", "interval", unit="log-odds"), USE),
+        _Field(Column("when removed", "interval", unit=unit), USE),
         _Field(Column("artefact", "percent", 0), "artefact"),
         _Field(Column("documents", "count"), "documents"),
         _Field(Column("predictions changed", "percent", 0), "flipped"),
@@ -625,14 +639,12 @@ def _fields(first: str) -> list[_Field]:
     ]
 
 
-def _picture(name: str, rows: pl.DataFrame, column: str) -> Picture:
+def _picture(name: str, rows: pl.DataFrame, column: str, axis: str) -> Picture:
     """A bar with its interval for each of the first rows of a list."""
     title = "What moves a prediction most"
-    axis = "change of the prediction, log-odds"
     scale = 1
     if column == "share":
         title = "What decides most predictions"
-        axis = "% of all effects"
         scale = 100
     words = [
         {

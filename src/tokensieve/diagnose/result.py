@@ -28,21 +28,20 @@ class DiagnosisResult:
         settings: those of the measurement.
         skill: how well the model predicts.
         reading: how the model was read: family; method ("integrated gradients" or "leave-one-out",
-            how words were screened); reads (where its prediction comes from: "first", "last",
-            "mean" or None); substitute (what takes the place of a removed word: "cut" or
-            "padding"); layers (0 without attention); on_special (mean fraction of attention on
-            special tokens, each layer and last the rollout); truncated_documents, long_documents,
-            windows, lost_pieces, all_pieces; warning (another order of the outputs fits far better;
-            else empty); coverage (words: frequent ones; rescued: rare ones that stood out; rare:
-            those that did not; distinct: of all documents; min_documents).
-        agreement: correlations with importance in the data: "model", "untrained" and "frequency"
-            hold a `Correlation` each for value_importance, gradient_importance,
-            deletion_importance, attention_importance (rolled out) and
-            attention_layer_<l>_importance, as far as they exist; "shuffled" the middle 95 % under
-            random orders of the labels.
+            how words were screened); unit (of predictions: "log-odds", or "output" of a scale);
+            reads (where its prediction comes from: "first", "last", "mean" or None); substitute
+            (what takes the place of a removed word: "cut" or "padding"); layers (0 without
+            attention); truncated_documents, long_documents, windows, lost_pieces, all_pieces;
+            warning (another order of the outputs fits far better; else empty); coverage (words:
+            frequent ones; rescued: rare ones that stood out; rare: those that did not; distinct: of
+            all documents; min_documents).
+        agreement: correlations with importance in the data: "model" and "untrained" hold a
+            `Correlation` each for value_importance, gradient_importance, deletion_importance and
+            attention_importance (rolled out over the layers), as far as they exist; "shuffled" the
+            middle 95 % under random orders of the labels.
         tokens: a row per word and class (`Importance.to_frame`), then importance, value, gradient,
-            deletion, deleted_from, attention, attention_layer_<l>, quadrant, and use, move, share
-            and status of the words in `uses`.
+            deletion, deleted_from, attention, quadrant, and use, move, share and status of the
+            words in `uses`.
         uses: every candidate, as `tokensieve.diagnose.judgement.status.uses_table` returns them.
         rest: effects of the words that are no candidates.
         forms: what the formatting of documents does.

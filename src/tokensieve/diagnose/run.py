@@ -213,7 +213,6 @@ class _Run:
         self._clock.lap("correlations")
         sample = self._sample
         by_class = dict(zip(sample.corpus.classes, sample.counts.class_sizes.tolist(), strict=True))
-        special = measured.on_special
         return Diagnosis(
             name=sample.corpus.name,
             model=model_name,
@@ -228,7 +227,7 @@ class _Run:
                 "family": self._opened.recognised.family,
                 **self._opened.facts,
                 "method": measured.method,
-                "on_special": [] if special is None else special.tolist(),
+                "unit": self._unit(measured),
                 "windows": len(measured.subject.documents),
                 "coverage": self._coverage(n_infrequent),
                 "warning": measured.outputs.warning,
@@ -237,6 +236,14 @@ class _Run:
             seconds=self._clock.seconds,
             **judged,
         )
+
+    def _unit(self, measured: Measured) -> str:
+        """In which predictions are measured: log-odds, except those of a scale.
+
+        Of a preference pair the difference of two rewards is the log-odds of the chosen answer.
+        """
+        is_scale = measured.outputs.kind == "single" and self._sample.partner is None
+        return "output" if is_scale else "log-odds"
 
     def _coverage(self, n_infrequent: int) -> dict[str, Any]:
         """Which words were looked at: `coverage` of `Diagnosis.reading`."""
@@ -352,7 +359,6 @@ class _Run:
             "model": evidence.correlations(measures),
             "untrained": {},
             "shuffled": evidence.shuffled(measures, self._settings.seed),
-            "frequency": evidence.of_frequency(importance.documents),
         }
         if twin is not None:
             of_twin = self._measures(evidence, twin, Removals.none(measured.outputs.heads))
@@ -468,14 +474,12 @@ def _tokens_table(
     means = {name: measure.of_all for name, measure in measures.items()}
     means["value"] = measured.value
     attention = means.pop("attention", None)
-    layers = {name: means.pop(name) for name in list(means) if "layer" in name}
     columns = {"importance": column(evidence.importance.of_all)}
     columns |= {name: column(values) for name, values in means.items()}
     n_removals = np.bincount(measured.types[removals.pairs], minlength=measured.n_types)
     columns["deleted_from"] = pl.Series(np.tile(n_removals, n_classes))
     if attention is not None:
         columns["attention"] = column(attention)
-        columns |= {name: column(values) for name, values in layers.items()}
         quadrant = Quadrant.places(importance, np.nan_to_num(attention))
         columns["quadrant"] = pl.Series(QUADRANTS).gather(np.tile(quadrant, n_classes))
     table = importance.to_frame().with_columns(**columns)

@@ -64,15 +64,14 @@ class Removals:
 
 
 class Measured:
-    """Measurements of a model on W inputs and |S| word types; H answers, L layers, m pairs.
+    """Measurements of a model on W inputs and |S| word types; H answers, m pairs.
 
     Attributes:
         types, windows: word type and input of every pair, ordered by input, shape (m,).
         logits, answers: of each input, shapes (W, M) and (W, H); `decisive` are the answers less
             what a decision takes from them.
-        attention: that the word receives, relative to an equal share for every piece of text in the
-            input; each layer and last the rollout, shape (L+1, m); `on_special`: mean share of
-            special tokens, shape (L+1,); None if there is none.
+        attention: that the word receives, rolled out over the layers, relative to an equal share
+            for every piece of text in the input, shape (m,); None if the model gives none.
         value: answer to each word alone, shape (|S|, H).
         effect: what the answer of the predicted class (`heads`, shape (W,)) owes to the word, as
             screened, (m,); nan if it was not measured.
@@ -87,7 +86,6 @@ class Measured:
         self.types = subject.types
         self.windows = subject.windows
         self.attention: Floats | None = None
-        self.on_special: Floats | None = None
         self.removals = Removals.none(outputs.heads)
         self.method: Method = "leave-one-out"
 
@@ -103,16 +101,13 @@ class Measured:
         self.logits: Floats = self.work.zeros(f"{stage}/logits", n_inputs, self.outputs.width)
         received = None
         if self.subject.layers:
-            shape = self.subject.layers + 1, len(self.types) + 1
-            received = self.work.zeros(f"{stage}/attention", *shape)
+            received = self.work.zeros(f"{stage}/attention", len(self.types))
 
         def step(at: Ints) -> None:
             self.logits[at] = self.subject.look(at, received)
 
         self.work.batches(f"{stage} documents", self.subject.lengths, step)
-        if received is not None:
-            self.attention = received[:, :-1]
-            self.on_special = received[:, -1] / max(n_inputs, 1)
+        self.attention = received
 
     def set_answers(self, outputs: Outputs, offset: Floats) -> None:
         """Say how logits become answers, and what a decision takes from them.
@@ -205,7 +200,7 @@ class Measured:
         new_pair = np.cumsum(is_kept) - 1
         smaller.removals = Removals(new_pair[removals.pairs], removals.lost)
         if self.attention is not None:
-            smaller.attention = self.attention[:, is_kept]
+            smaller.attention = self.attention[is_kept]
         return smaller
 
     def by_document(self, values: Floats) -> Floats:

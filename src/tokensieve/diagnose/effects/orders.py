@@ -69,11 +69,6 @@ def probe_orders(measured: Measured, trials: Trials, tokens: Sequence[str]) -> l
     return [_effect(pair, change) for pair, change in zip(chosen, changes, strict=True)]
 
 
-def _is_mark(token: str) -> bool:
-    """Whether a token is punctuation or a symbol."""
-    return kind_of(token) == "word" and not any(letter.isalnum() for letter in token)
-
-
 @dataclass(frozen=True)
 class _Pair:
     """Two words, and the inputs in which the first stands before the second, and the reverse."""

@@ -62,7 +62,7 @@ Measures = dict[str, Jackknifed]
 
 `value` (prediction for the word alone), `gradient` (integrated gradients; with K > 2 classes an
 input counts towards its predicted class) and `deletion` (effect of removing the word) have shape
-(|S|, H), `attention` (rollout) and `attention_layer_<l>` shape (|S|,)."""
+(|S|, H), `attention` (rolled out over the layers) shape (|S|,)."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Evidence:
             group_of_pair[removals.pairs], measured.types[removals.pairs], removals.lost
         )
         if measured.attention is not None:
-            measures |= _attention(measured, grouped, group_of_pair, is_included)
+            measures["attention"] = _attention(measured, grouped, group_of_pair, is_included)
         return measures
 
     def correlations(self, measures: Measures) -> dict[str, Correlation]:
@@ -216,7 +216,7 @@ class Evidence:
         middle = {}
         for name, measure in measures.items():
             is_known = np.isfinite(measure.of_all)
-            if not is_known.any() or "layer" in name:
+            if not is_known.any():
                 continue
             rhos = [_pearson(importance, measure.of_all, is_known) for importance in shuffled]
             low = high = math.nan
@@ -235,19 +235,6 @@ class Evidence:
             sums = _Sums(class_count, self._sums.squares, self._sums.class_documents)
             importance.append(sums.importance())
         return importance
-
-    def of_frequency(self, documents: Ints) -> dict[str, Correlation]:
-        """The correlation that document frequency alone would reach."""
-        frequency = documents.astype(np.float64)
-        n_heads = self.importance.of_all.shape[1]
-        signed = np.repeat(frequency[:, None], n_heads, axis=1)
-        kinds = {"value": signed, "attention": frequency}
-        return {
-            f"{name}_importance": Correlation.of(
-                self.importance, Jackknifed.constant(values, self._n_groups)
-            )
-            for name, values in kinds.items()
-        }
 
 
 def _sums_by_group(counts: Counts, cell: Ints, n_groups: int) -> list[_Sums]:
@@ -321,18 +308,12 @@ def _attention(
     grouped: _GroupedMeans,
     group_of_pair: Ints,
     is_included: NDArray[np.bool_],
-) -> Measures:
-    """Mean attention that each word receives: rolled out, and in each layer."""
+) -> Jackknifed:
+    """Mean attention that each word receives."""
     assert measured.attention is not None
     pairs = np.flatnonzero(is_included)
-    *layers, rollout = [
-        grouped.means(
-            group_of_pair[pairs], measured.types[pairs], layer[pairs, None]
-        ).first_column()
-        for layer in measured.attention.astype(np.float64)
-    ]
-    by_layer = {f"attention_layer_{number}": layer for number, layer in enumerate(layers, start=1)}
-    return {"attention": rollout, **by_layer}
+    received = measured.attention[pairs, None].astype(np.float64)
+    return grouped.means(group_of_pair[pairs], measured.types[pairs], received).first_column()
 
 
 def _divided(total: Floats, n: Floats) -> Floats:

@@ -1,9 +1,16 @@
 """Is what moves predictions an artefact? A small additive score, as a probability.
 
-Logistic regression over what a diagnosis measures of each candidate. Its coefficients lie in
-`score.json` beside this file. `benchmarks/planted.py fit` writes them, from models of the families,
-kinds of marks and data sets that are for choosing; how often the score is right is measured on the
-others (`docs/diagnose.md`).
+A score s_i over what a diagnosis measures of each candidate i. At most one of a model's candidates
+is an artefact:
+
+    P(i is) = e^{s_i} / (1 + Σ_j e^{s_j}),    P(none is) = 1 / (1 + Σ_j e^{s_j})
+
+This likelihood fits the coefficients. The probability that is used, 1 / (1 + e^{−s_i}), compares a
+candidate with none only, so that two artefacts of one model do not hide each other.
+
+The coefficients lie in `score.json` beside this file. `benchmarks/planted.py fit` writes them, from
+models of the families, kinds of marks and data sets that are for choosing; how often the score is
+right is measured on the others (`docs/tutorials/transformer.md`).
 """
 
 from __future__ import annotations
@@ -34,7 +41,6 @@ class Features:
         unsupported: the same relative to what the data supports at most, both plus 1.
         consistency: how far it always pushes the same way, 0 to 1.
         company: how far other words tell where it occurs, 0 (not at all) to 1.
-        words_kept: how much of the effect of other words remains beside it, 0 to 1.
         coverage: logarithm of the fraction of documents that contain it, plus RARE.
     """
 
@@ -44,7 +50,6 @@ class Features:
     unsupported: Floats
     consistency: Floats
     company: Floats
-    words_kept: Floats
     coverage: Floats
 
     def matrix(self) -> Floats:
@@ -59,7 +64,7 @@ class Candidates:
     Attributes:
         move: how far each moves predictions, in log-odds.
         supported: what the data supports at most, in log-odds.
-        consistency, words_kept: as `Features`.
+        consistency: as `Features`.
         coverage: fraction of the documents that contain it.
         context_auc: as `Company.auc`.
         thing: candidates with the same number are parts of one thing, such as a phrase.
@@ -68,7 +73,6 @@ class Candidates:
     move: Floats
     supported: Floats
     consistency: Floats
-    words_kept: Floats
     coverage: Floats
     context_auc: Floats
     thing: Floats
@@ -84,7 +88,6 @@ class Candidates:
             unsupported=np.log1p(move) - np.log1p(np.maximum(self.supported, 0.0)),
             consistency=np.clip(np.nan_to_num(self.consistency), 0.0, 1.0),
             company=2 * np.abs(self.context_auc - NO_INFORMATION),
-            words_kept=np.clip(np.nan_to_num(self.words_kept, nan=1.0), 0.0, 1.0),
             coverage=np.log(self.coverage + RARE),
         )
 

@@ -105,7 +105,8 @@ class Row:
         coverage: the fraction of the file, or of the documents read, that contains it.
         n_read: inputs of the model that contain it.
         removed, inserted: sizes of the changes, arrays of one value each; None if not measured.
-        consistency, words_kept, context_auc: as in `judgement.score`.
+        consistency, context_auc: as in `judgement.score`.
+        words_kept: how much of the effect of other words remains beside a form, 0 to 1.
         needed: weight towards the class in a logistic regression; 0 if it is no word.
         association: what the data says; None if it says nothing.
         thing: parts of one thing have the same number.
@@ -441,7 +442,6 @@ def _candidates(rows: Sequence[Row]) -> Candidates:
         move=column("move"),
         supported=column("supported"),
         consistency=column("consistency"),
-        words_kept=column("words_kept"),
         coverage=column("coverage"),
         context_auc=column("context_auc"),
         thing=column("thing"),

@@ -83,9 +83,8 @@ class PieceSubject:
     def look(self, at: Ints, attention: Floats | None) -> Floats:
         """Logits of some inputs, shape (n, M).
 
-        If `attention`, shape (L+1, m + 1), is given, it is filled with what the inputs' pairs
-        receive, relative to an equal share for every piece of text. To its last column is added
-        what goes to special tokens.
+        If `attention`, shape (m,), is given, it is filled with what the inputs' pairs receive,
+        relative to an equal share for every piece of text.
         """
         batch = [self._windows.input(w) for w in at]
         if attention is None:
@@ -96,15 +95,13 @@ class PieceSubject:
         return np.asarray(logits)
 
     def _add_attention(self, window: int, received: Floats, attention: Floats) -> None:
-        """Sum what the pieces of one input receive, shape (L+1, T), over its pairs."""
+        """Sum what the pieces of one input receive, shape (T,), over its pairs."""
         first, end = self._first_pair[window], self._first_pair[window + 1]
         is_text = self._windows.types[self._windows.at(window)] >= REST
         equal_share = self._n_pieces[first:end] / max(int(is_text.sum()), 1)
-        on_text = received[:, is_text].astype(np.float64).sum(axis=1)
-        attention[:, -1] += 1.0 - on_text
-        for layer, of_pieces in enumerate(received):
-            of_pairs = self._by_pair(window, of_pieces)
-            attention[layer, first:end] = of_pairs / max(on_text[layer], 1e-30) / equal_share
+        on_text = float(received[is_text].astype(np.float64).sum())
+        of_pairs = self._by_pair(window, received)
+        attention[first:end] = of_pairs / max(on_text, 1e-30) / equal_share
 
     def alone(self, at: Ints) -> Floats:
         """Logits of some words as whole inputs, shape (n, M)."""

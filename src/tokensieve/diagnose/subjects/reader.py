@@ -177,8 +177,8 @@ class Reader:
     def look(self, batch: Sequence[Input]) -> tuple[Floats, list[NDArray[np.float32]]]:
         """Logits, shape (B, M), and what the pieces of each input receive of attention.
 
-        The latter is seen from the reading position, each layer and last the rollout, shape
-        (L+1, length). One forward pass of a model that gives attention.
+        The latter is seen from the reading position, rolled out over the layers, shape (length,).
+        One forward pass of a model that gives attention.
         """
         logits = np.empty((len(batch), self.outputs.width))
         attention = [np.empty(0, np.float32)] * len(batch)
@@ -188,7 +188,7 @@ class Reader:
                 logits[at] = _numbers(out.logits)
                 received = self._received(out.attentions, part)
                 for row, (i, place) in enumerate(zip(at, self._places(part), strict=True)):
-                    attention[i] = received[:, row, place]
+                    attention[i] = received[row, place]
         return logits, attention
 
     def integrate(
@@ -297,14 +297,13 @@ class Reader:
     def _received(
         self, attentions: Sequence[torch.Tensor], batch: Sequence[Input]
     ) -> NDArray[np.float32]:
-        """What each piece receives from where the classifier reads, shape (L+1, B, T)."""
+        """What each piece receives from where the classifier reads, rolled out, shape (B, T)."""
         by_layer = [layer.detach().float().mean(dim=1) for layer in attentions]
-        reading = self._reading_weights(batch, by_layer[0].shape[-1]).to(by_layer[0])
-        received = [torch.einsum("bt,bts->bs", reading, layer) for layer in by_layer]
-        rollout = reading
+        rollout = self._reading_weights(batch, by_layer[0].shape[-1]).to(by_layer[0])
         for layer in reversed(by_layer):
             rollout = (torch.einsum("bt,bts->bs", rollout, layer) + rollout) / 2
-        return torch.stack([*received, rollout]).cpu().numpy()
+        received: NDArray[np.float32] = rollout.cpu().numpy()
+        return received
 
     def _reading_weights(self, batch: Sequence[Input], width: int) -> torch.Tensor:
         """Weight of each position in the answer, shape (B, width); rows sum to one."""
