@@ -230,7 +230,7 @@ def test_a_change_is_told_in_odds_unless_the_output_is_a_scale() -> None:
     assert "24-fold" in size_of(math.log(24), "log-odds")
     assert "1.5-fold" in size_of(math.log(1.5), "log-odds")
     assert "more than 1,000-fold" in size_of(50.0, "log-odds")
-    assert "fold" not in size_of(0.4, "output") and "0.40" in size_of(0.4, "output")
+    assert "1.1 standard deviations" in size_of(2.0, "scaled output")
 
 
 def test_of_few_documents_no_interval_leaves_its_range() -> None:

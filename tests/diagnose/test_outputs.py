@@ -105,3 +105,13 @@ def test_multi_label_outputs_are_read_one_by_one() -> None:
     assert asked.answers(z).tolist() == [[-9.0], [9.0]]
     many = Outputs.match(["x", "y", "z"], ["x", "y", "z"], None, "sigmoid")
     assert many.answers(z).tolist() == z.tolist()  # not centred: none depends on the others
+
+
+def test_a_number_of_its_own_scale_is_judged_relative_to_its_spread() -> None:
+    """Stars from 1 to 5 and numbers from 0 to 1 are the same predictions."""
+    found = Outputs.match(["bad", "good"], ["LABEL_0"])
+    z = np.random.default_rng(0).normal(0.5, 0.2, (500, 1))
+    answers = found.stretched(z).answers(z)
+    assert answers.std() == pytest.approx(np.pi / np.sqrt(3))
+    np.testing.assert_allclose(found.stretched(4 * z).answers(4 * z), answers)
+    assert found.stretched(np.ones((500, 1))) is found

@@ -18,6 +18,7 @@ from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.judgement.skill import Learning
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.result import DiagnosisResult
+from tokensieve.diagnose.subjects.outputs import SPREAD_OF_LOG_ODDS
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
     Block,
@@ -213,7 +214,7 @@ class DiagnosisReport:
 
     @property
     def _unit(self) -> str:
-        """That of changes of predictions: "log-odds", or "output" of a scale."""
+        """That of changes of predictions: "log-odds" or "scaled output"."""
         return str(self.found.reading["unit"])
 
     def verdict(self) -> Text:
@@ -564,7 +565,7 @@ def moves_by(row: Mapping[str, Any], unit: str) -> str:
 def size_of(move: float, unit: str) -> str:
     """What a change of a prediction does, as a verb with its object."""
     if unit != "log-odds":
-        return f"moves the {unit} by {plain(move, 2)}"
+        return f"moves the output by {plain(move / SPREAD_OF_LOG_ODDS, 1)} standard deviations"
     fold = math.exp(min(move, math.log(2 * MOST_FOLD)))
     times = f"{plain(fold, 1)}-fold"
     if fold >= MOST_FOLD:

@@ -28,7 +28,7 @@ class DiagnosisResult:
         settings: those of the measurement.
         skill: how well the model predicts.
         reading: how the model was read: family; method ("integrated gradients" or "leave-one-out",
-            how words were screened); unit (of predictions: "log-odds", or "output" of a scale);
+            how words were screened); unit (of predictions: "log-odds" or "scaled output");
             reads (where its prediction comes from: "first", "last", "mean" or None); substitute
             (what takes the place of a removed word: "cut" or "padding"); layers (0 without
             attention); truncated_documents, long_documents, windows, lost_pieces, all_pieces;

@@ -47,6 +47,7 @@ from tokensieve.diagnose.opened import (
 from tokensieve.diagnose.result import WORD_KINDS
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.diagnose.shown_documents import shown_documents
+from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.errors import InputError
 from tokensieve.evidence.importance import Importance, token_importance
 from tokensieve.model.attention import per_class
@@ -227,7 +228,7 @@ class _Run:
                 "family": self._opened.recognised.family,
                 **self._opened.facts,
                 "method": measured.method,
-                "unit": self._unit(measured),
+                "unit": "scaled output" if self._is_scale(measured.outputs) else "log-odds",
                 "windows": len(measured.subject.documents),
                 "coverage": self._coverage(n_infrequent),
                 "warning": measured.outputs.warning,
@@ -237,13 +238,14 @@ class _Run:
             **judged,
         )
 
-    def _unit(self, measured: Measured) -> str:
-        """In which predictions are measured: log-odds, except those of a scale.
+    def _is_scale(self, outputs: Outputs) -> bool:
+        """Whether predictions are numbers of a scale, as of a regression, instead of log-odds.
 
-        Of a preference pair the difference of two rewards is the log-odds of the chosen answer.
+        Of a preference pair, the difference of two rewards is the log-odds of the chosen answer;
+        a function of texts with one output returns a margin.
         """
-        is_scale = measured.outputs.kind == "single" and self._sample.partner is None
-        return "output" if is_scale else "log-odds"
+        is_network = self._opened.recognised.answer is None
+        return outputs.kind == "single" and self._sample.partner is None and is_network
 
     def _coverage(self, n_infrequent: int) -> dict[str, Any]:
         """Which words were looked at: `coverage` of `Diagnosis.reading`."""
@@ -296,6 +298,8 @@ class _Run:
         measured.read()
         logits = measured.by_document(measured.logits)
         outputs = opened.outputs.check_order(logits, sample.labels, sample.corpus.classes)
+        if self._is_scale(outputs):
+            outputs = outputs.stretched(logits)
         opened.set_outputs(outputs)  # its sign may have been turned
         answers = np.asarray(outputs.answers(logits))
         offset = np.zeros(self._n_read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,9 @@ from scipy.stats import binomtest, mannwhitneyu
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
 from tokensieve.read.values import label_name, listed
+
+SPREAD_OF_LOG_ODDS = math.pi / math.sqrt(3)  # standard deviation of the logistic distribution
+SMALLEST_SPREAD = 1e-9  # relative to the outputs; less is rounding
 
 Kind = Literal["softmax", "sigmoid", "rest", "single"]
 # p-value below which another order is taken to be the right one: a wrong accusation stops the run
@@ -41,6 +45,7 @@ class Outputs:
         order: the output of each class, shape (K,), of rest and single the one output; None if only
             the predictions can tell.
         sign: −1 if the output of rest is about the first class.
+        scale: what a single output is multiplied by (`stretched`).
         names: the outputs' names.
         named: names are equal, so that contradicting predictions are a `warning`, not an error.
         note: how outputs were matched otherwise.
@@ -51,6 +56,7 @@ class Outputs:
     classes: int
     kind: Kind = "softmax"
     sign: int = 1
+    scale: float = 1.0
     names: tuple[str, ...] = ()
     named: bool = False
     note: str = ""
@@ -65,7 +71,7 @@ class Outputs:
         """Logits, shape (n, M), NumPy or PyTorch → answers, shape (n, H)."""
         order = list(self.order or range(self.classes))
         if self.kind in ("rest", "single"):
-            return self.sign * z[:, order[:1]]
+            return self.sign * self.scale * z[:, order[:1]]
         z = z[:, order]
         if self.classes == 2:
             return z[:, 1:] - z[:, :1]
@@ -162,6 +168,24 @@ class Outputs:
             return replace(self, warning=warning)
         order = self.note or "the outputs are matched as --map specifies"
         raise InputError(f"{order}, but only {rates}; set the right order with --map")
+
+    def stretched(self, logits: Floats) -> Outputs:
+        """A single output that varies as much as log-odds do, if these are logistic.
+
+        A regression may predict stars from 1 to 5 or a number from 0 to 1. Sizes of its changes can
+        only be judged relative to how far its predictions are apart.
+        """
+        spread = float(np.std(logits[:, 0]))
+        if spread <= SMALLEST_SPREAD * max(float(np.abs(logits[:, 0]).max()), 1.0):
+            return self
+        note = (
+            "the model's output is a number of its own scale: it was multiplied by "
+            f"{SPREAD_OF_LOG_ODDS / spread:.3g}, so that it varies as much as log-odds "
+            f"(standard deviation {SPREAD_OF_LOG_ODDS:.2f})"
+        )
+        if self.note:
+            note = f"{self.note}; {note}"
+        return replace(self, scale=SPREAD_OF_LOG_ODDS / spread, note=note)
 
     def _check_sign(self, logits: Floats, labels: Ints, classes: Sequence[str]) -> Outputs:
         """Turn a single output that is larger for the other class."""
