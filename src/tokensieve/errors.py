@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -22,27 +23,8 @@ def one_line(what: str) -> Iterator[None]:
     Memory that Rust cannot get, which a damaged size may ask for, and the end of a mapped file that
     another process cuts end the process: with status 2 and one line here.
     """
-    import ctypes
-
-    from tokensieve.escape import line
-
-    sys.stderr.flush()
-    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-
-    def aborted(number: int) -> None:
-        cut = sys.platform != "win32" and number == signal.SIGBUS
-        reason = (
-            "it was cut short while being read" if cut else "damaged, or there is not enough memory"
-        )
-        os.write(saved, f"tokensieve: {line(f'{what}: {reason}')}\n".encode())
-        os._exit(2)
-
-    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(
-        aborted
-    )  # Python's own handlers do not run while a library aborts
-    before = _on_abort([ctypes.cast(handler, ctypes.c_void_p)] * 2)
+    _silence.enter(what)
     try:
-        os.dup2(nowhere, 2)
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError, OSError):
         raise
@@ -50,10 +32,69 @@ def one_line(what: str) -> Iterator[None]:
         reason = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise InputError(f"{what}: {reason}") from None
     finally:
-        _on_abort(before)
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(nowhere)
+        _silence.leave()
+
+
+class _Silence:
+    """Standard error and the handlers of C while libraries in Rust work, in any number of threads.
+
+    The first thread that enters sets them for the process, the last one that leaves puts back what
+    was there. (If each thread put back what it had found, one could restore what another had set:
+    a closed standard error, or a handler that is no longer in memory.)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._what = ""
+        self._standard_error = -1
+        self._handlers_before: list[object] = []
+        self._handler: object = None  # C has its address, so that it is never freed
+
+    def enter(self, what: str) -> None:
+        """Silence standard error, and say `what` if the process is ended."""
+        with self._lock:
+            self._what = what
+            self._n_inside += 1
+            if self._n_inside > 1:
+                return
+            sys.stderr.flush()
+            self._standard_error = os.dup(2)
+            self._handlers_before = _on_abort([self._handler_address()] * 2)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+
+    def leave(self) -> None:
+        """Undo `enter`, if no other thread is inside."""
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside:
+                return
+            _on_abort(self._handlers_before)
+            os.dup2(self._standard_error, 2)
+            os.close(self._standard_error)
+
+    def _handler_address(self) -> object:
+        import ctypes
+
+        # Python's own handlers do not run while a library aborts
+        self._handler = self._handler or ctypes.CFUNCTYPE(None, ctypes.c_int)(self._aborted)
+        return ctypes.cast(self._handler, ctypes.c_void_p)  # type: ignore[arg-type]
+
+    def _aborted(self, number: int) -> None:
+        from tokensieve.escape import line
+
+        is_cut = sys.platform != "win32" and number == signal.SIGBUS
+        reason = "damaged, or there is not enough memory"
+        if is_cut:
+            reason = "it was cut short while being read"
+        message = f"tokensieve: {line(f'{self._what}: {reason}')}\n"
+        os.write(self._standard_error, message.encode())
+        os._exit(2)
+
+
+_silence = _Silence()
 
 
 def _on_abort(handlers: Sequence[object]) -> list[object]:
