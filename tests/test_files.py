@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tokensieve
+from calls import fast_first
 from tokensieve.errors import InputError
 from tokensieve.files import (
     COMPLETE,
     STAGING,
+    SUMS,
+    Folder,
     check_sums,
     check_writable,
     csv_table,
     parsed,
     read_regular,
+    remove_leftovers,
     write_all,
 )
 
@@ -600,3 +605,50 @@ def test_runs_that_write_to_one_folder_at_the_same_time_do_not_mix(
         check_sums(tmp_path / "o")
         left = [*(tmp_path / "o").glob(f"{STAGING}*"), *tmp_path.glob(f"{STAGING}*")]
         assert not left, left
+
+
+class _InterruptAtStep:
+    """A tracer that interrupts our file functions, and those that they call, at one of their
+    bytecodes.
+    """
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.n_steps = 0
+
+    def __call__(self, frame: Any, event: str, argument: object) -> Any:
+        if Path(frame.f_code.co_filename).name not in ("files.py", "shutil.py", "contextlib.py"):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.n_steps += 1
+            if self.n_steps == self.step:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("step", fast_first(range(5, 2000, 35), 8))
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_interrupt_at_any_step_leaves_all_or_nothing(
+    tmp_path: Path, step: int, is_there: bool
+) -> None:
+    before = {"old.txt": b"old"} if is_there else {}
+    if is_there:
+        write_all(tmp_path / "out", {"old.txt": "old"})
+    tracer = sys.gettrace()
+    sys.settrace(_InterruptAtStep(step))
+    try:
+        with suppress(KeyboardInterrupt):
+            write_all(tmp_path / "out", {"a.txt": "a", "b/c.txt": "c"}, sums=True)
+            Folder(str(tmp_path))
+    finally:
+        sys.settrace(tracer)
+    remove_leftovers()  # as at the end of the process
+    files = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    assert not list(tmp_path.rglob(f"{STAGING}*")) and not list(tmp_path.glob("tokensieve-*"))
+    written = {"a.txt", "b/c.txt", SUMS}
+    assert files == before or files.keys() == written | before.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
 import io
@@ -9,6 +10,7 @@ import json
 import math
 import os
 import re
+import secrets
 import shutil
 import stat
 import sys
@@ -141,7 +143,56 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
             with _staging(folder):
                 pass
         # a try says more than permission bits: read-only disks, quotas, root
-        tempfile.TemporaryDirectory(prefix=STAGING, dir=nearest).cleanup()
+        _remove_folder(_new_folder(nearest, STAGING))
+
+
+# An interrupt may come between any two steps of Python, also before the `try` that would clean up
+# after it. So a folder is listed here before it exists, until it is gone.
+_TEMPORARY: set[Path] = set()
+_STAGINGS: dict[Path, int | None] = {}  # the staging folder, and our open handle of it
+_OWNER = os.getpid()  # a forked child has the lists too, but not the folders
+
+
+def _new_folder(parent: Path, prefix: str) -> Path:
+    """A new folder that is removed at the end of the process, or by `_remove_folder` before."""
+    folder = parent / f"{prefix}{secrets.token_hex(8)}"
+    _TEMPORARY.add(folder)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _remove_folder(folder: Path) -> None:
+    _uninterrupted(lambda: shutil.rmtree(folder, ignore_errors=True))
+    _TEMPORARY.discard(folder)
+
+
+@atexit.register
+def remove_leftovers() -> None:
+    """Remove what interrupted work left behind; at the end of the process, when signals are
+    ignored."""
+    if os.getpid() != _OWNER:
+        return
+    for folder in list(_TEMPORARY):
+        _remove_folder(folder)
+    for place, handle in list(_STAGINGS.items()):
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)
+        _STAGINGS.pop(place)
+        with suppress(OSError):
+            _remove_unused(place)
+
+
+def _remove_unused(place: Path) -> None:
+    """Remove a staging folder that no run uses, and from which nothing is to be moved."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if _holds_lock(handle, place) and not (place / COMPLETE).exists():
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(handle)
 
 
 def _check_not_replaced(folder: Path, model: bool) -> None:
@@ -314,6 +365,7 @@ def _staging_place(folder: Path) -> Path:
 def _release(place: Path, lock: int | None) -> None:
     """Remove a staging folder, and let others have it."""
     _uninterrupted(lambda: shutil.rmtree(place, ignore_errors=True))
+    _STAGINGS.pop(place, None)
     if lock is not None:
         os.close(lock)
 
@@ -325,14 +377,17 @@ def _locked(place: Path, folder: Path) -> int | None:
     """
     end = time.monotonic() + MAX_WAIT
     while time.monotonic() < end:
+        _STAGINGS[place] = None
         with suppress(FileExistsError):
             place.mkdir()
         if sys.platform == "win32":
             return None
         with suppress(FileNotFoundError):  # the run before has just removed it
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            _STAGINGS[place] = handle
             if _holds_lock(handle, place):
                 return handle
+            _STAGINGS.pop(place)
             os.close(handle)
         time.sleep(PAUSE)
     raise InputError(
@@ -449,9 +504,9 @@ class Folder:
 
     def __init__(self, inside: str | None = None) -> None:
         with Folder.storing():
-            self.path = Path(tempfile.mkdtemp(prefix="tokensieve-", dir=inside))
+            self.path = _new_folder(Path(inside or tempfile.gettempdir()), "tokensieve-")
         self._files = 0
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        weakref.finalize(self, _remove_folder, self.path)
 
     @staticmethod
     @contextmanager
