@@ -30,7 +30,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -38,6 +37,7 @@ from scipy.stats import hypergeom
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.evidence.intervals import false_discovery
+from tokensieve.kernels import compiled
 
 WINDOW = 10  # words from a to b: about half of a sentence
 MAX_WORDS = 2_000  # the most frequent ones; the next bring pairs that too few documents contain
@@ -155,7 +155,7 @@ def count_pairs(runs: WordRuns) -> PairCounts:
     return PairCounts(before, adjacent, n_both, present, sizes.astype(np.int64))
 
 
-@numba.njit(cache=True)
+@compiled()
 def _count(ids, starts, documents, labels, before, adjacent, both, present):  # type: ignore[no-untyped-def]
     """Add the documents of each class to the tables of `PairCounts`, each document once.
 
@@ -183,7 +183,7 @@ def _count(ids, starts, documents, labels, before, adjacent, both, present):  # 
             n_members = 0
 
 
-@numba.njit(cache=True)
+@compiled()
 def _count_run(words, document, before, adjacent, last_before, last_adjacent):  # type: ignore[no-untyped-def]
     """Count a document under each ordered pair of words of one of its runs, the first time only.
 
@@ -205,7 +205,7 @@ def _count_run(words, document, before, adjacent, last_before, last_adjacent):  
                 adjacent[a, b] += 1
 
 
-@numba.njit(cache=True)
+@compiled()
 def _count_members(members, both, present):  # type: ignore[no-untyped-def]
     """Count a document under each of its distinct words, and under each two of them."""
     for i in range(len(members)):

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tokensieve.arrays import Floats, Ints, Positions, in_ranges, matrix_blocks
+from tokensieve.kernels import compiled
 from tokensieve.text.counts import Counts
 
 # a fixed-point number is three words of 31 bits: 93 bits behind the point
@@ -216,7 +217,7 @@ class _Totals(NamedTuple):
     shares: Ints
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_up(documents: _Documents, totals: _Totals, low: int, high: int) -> None:
     """Add documents to the sums of the types from `low` to `high` − 1.
 

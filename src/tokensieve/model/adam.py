@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.kernels import compiled
 from tokensieve.text.counts import Counts
 
 BETA1 = 0.9  # this and the next two: the usual ones (Kingma & Ba 2015)
@@ -72,7 +73,7 @@ class Schedule:
     pairs: bool = False
 
 
-@numba.njit(cache=True)
+@compiled()
 def adam_step(
     g: Floats,
     m: Floats,
@@ -204,7 +205,7 @@ def _room(longest: int, n_types: int, n_heads: int) -> list[Any]:
     return [q, fg, touched, is_touched]
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _adam(
     indptr: Ints,
     indices: Ints,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.kernels import compiled
 from tokensieve.text.counts import Counts
 
 # the steps of SplitMix64 (Steele, Lea, Flood 2014)
@@ -79,7 +79,7 @@ def mix(numbers: Hashes) -> Hashes:
     return np.asarray(mixed ^ (mixed >> _SHIFT3), dtype=np.uint64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sum_entry_hashes(
     starts: Ints, types: NDArray[np.integer], counts: Hashes, sums: Hashes
 ) -> None:

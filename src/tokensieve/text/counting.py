@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints, Positions, in_ranges, in_threads
+from tokensieve.kernels import compiled
 
 # 2⁶⁴ / golden ratio: its products spread neighbouring keys (Knuth 1973, 6.4)
 GOLDEN_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -203,7 +203,7 @@ def document_frequencies(keys: Ints, starts: Ints) -> KeyFrequencies:
     return KeyFrequencies(found_keys if names is None else names[found_keys], documents)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_lists(ids: Positions, starts: Ints, last: Ints, n_lists: Ints) -> None:
     """n_lists[s] = number of lists k with s in ids[starts[k] : starts[k + 1]].
 
@@ -215,7 +215,7 @@ def _count_lists(ids: Positions, starts: Ints, last: Ints, n_lists: Ints) -> Non
             last[s] = k
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _key_documents(keys: Ints, starts: Ints, low: int, high: int, out: Ints) -> int:
     """Write key · n + document for each key from low to high − 1, in order of tokens; return how
     many there are."""
@@ -229,7 +229,7 @@ def _key_documents(keys: Ints, starts: Ints, low: int, high: int, out: Ints) -> 
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _count_runs(pairs: Ints, n: int, sizes: Ints) -> int:
     """Replace sorted pairs, key · n + document, by their distinct keys; return how many keys there
     are.
@@ -253,7 +253,7 @@ def _count_runs(pairs: Ints, n: int, sizes: Ints) -> int:
     return n_keys
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_documents(
     starts: Ints, types: Positions, labels: Ints, weights: Floats, out: Floats
 ) -> None:
@@ -263,7 +263,7 @@ def add_documents(
             out[s, labels[k]] += weights[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _by_type(rows: Positions, starts: Ints, first: Ints, documents: Positions) -> None:
     """Sort the occurrences of types by type, keeping the order of documents: a counting sort.
 
@@ -283,7 +283,7 @@ def _by_type(rows: Positions, starts: Ints, first: Ints, documents: Positions) -
                 first[s + 1] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _fill_rows(
     first: Ints, documents: Positions, next_entry: Ints, indices: Positions, data: Floats
 ) -> None:
@@ -304,7 +304,7 @@ def _fill_rows(
             previous = k
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _fill_slots(keys: Ints, bits: int, slots: Positions) -> None:
     """Fill the hash table, at first −1: the position of a key stands at the slot of its hash, or at
     the next free one."""
@@ -317,7 +317,7 @@ def _fill_slots(keys: Ints, bits: int, slots: Positions) -> None:
         slots[slot] = i
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _ngrams(
     types: Positions,
     level: int,

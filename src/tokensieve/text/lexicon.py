@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeGuard
 
-import numba
 import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.kernels import compiled
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.patterns import CLUSTER, WORD, WORD_OR_RUN
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
@@ -310,7 +310,7 @@ def _less_mean(values: Floats, weights: Floats) -> Floats:
     return values - float(values @ weights / weights.sum())
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best_division(scores: Floats, run: Ints, best: Floats, last_size: Ints, sizes: Ints) -> None:
     """Write the sizes of the words of the division with the largest sum of scores.
 

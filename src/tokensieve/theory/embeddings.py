@@ -25,7 +25,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numba
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Floats, Ints, in_threads
 from tokensieve.checkpoint import fingerprint, load, save
 from tokensieve.errors import InputError
+from tokensieve.kernels import compiled
 from tokensieve.model.adam import BETA1, BETA2, CONSTANTS, adam_step
 from tokensieve.model.attention import accuracy, gradient, logits, loss_and_slope
 from tokensieve.progress import Progress, silent
@@ -425,7 +425,7 @@ def _pull_and_update(
     return np.asarray(pull.sum(axis=0))
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(nogil=True, fastmath={"reassoc", "contract"})
 def _row_products(E: Floats, right: Floats, out: Floats) -> None:
     """out = E rightᵀ, a row of E at a time."""
     for s in range(len(E)):
@@ -436,7 +436,7 @@ def _row_products(E: Floats, right: Floats, out: Floats) -> None:
             out[s, h] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(nogil=True, error_model="numpy", fastmath={"contract"})
 def _update_rows(
     E: Floats,
     m1: Floats,

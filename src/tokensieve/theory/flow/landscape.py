@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.kernels import compiled
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.integrator import Jacobian, Slope
 
@@ -41,7 +42,7 @@ NO_UNDERFLOW = 500.0
 LAST_BIT = 1e-18
 
 
-@numba.njit(cache=True)
+@compiled()
 def relative_weights(
     types: Ints,
     counts: Floats,
@@ -68,7 +69,7 @@ def relative_weights(
     return base
 
 
-@numba.njit(cache=True)
+@compiled()
 def distant_terms(values: Floats, level: Floats, q: Floats, t: Floats) -> float:
     """As `value_terms`, for `level` = log q and values less that of the top type, where all others
     are so far behind that their terms are no numbers but as logarithms."""
@@ -82,7 +83,7 @@ def distant_terms(values: Floats, level: Floats, q: Floats, t: Floats) -> float:
     return scale
 
 
-@numba.njit(cache=True)
+@compiled()
 def value_terms(
     types: Ints, log_counts: Floats, u: Floats, w: Floats, base: float, q: Floats, t: Floats
 ) -> tuple[float, float]:
@@ -114,7 +115,7 @@ def value_terms(
     return top_value + moved * np.exp(scale), scale
 
 
-@numba.njit(cache=True, parallel=True)
+@compiled(parallel=True)
 def document_terms(
     indptr: Ints,
     indices: Ints,
@@ -140,7 +141,7 @@ def document_terms(
     return f, scale
 
 
-@numba.njit(cache=True)
+@compiled()
 def sum_per_type(indptr: Ints, indices: Ints, g: Floats, t: Floats, types: int) -> Floats:
     """a_s = Σ_X g_X t_Xs, shape (types,)."""
     out = np.zeros(types)
@@ -150,7 +151,7 @@ def sum_per_type(indptr: Ints, indices: Ints, g: Floats, t: Floats, types: int) 
     return out
 
 
-@numba.njit(cache=True)
+@compiled()
 def node_forces(
     indptr: Ints,
     indices: Ints,

@@ -23,7 +23,6 @@ import math
 import time
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from scipy.optimize import nnls
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.kernels import compiled
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.face import Face
 from tokensieve.theory.geometry import coordinates, span_of
@@ -191,7 +191,7 @@ class _Problem:
         return pairs[worst[gaps[worst] < 1 - _VIOLATION]]
 
 
-@numba.njit(cache=True)
+@compiled()
 def _extremes(
     indptr: Ints, indices: Ints, selected: NDArray[np.bool_], u: Floats
 ) -> tuple[Ints, Ints]:

@@ -1,0 +1,39 @@
+"""Compiled functions whose machine code is kept on disk, and checked when it is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+
+class _CheckedCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, which does not return code for other arguments than those asked for.
+
+    Numba numbers the files of a function's signatures without a lock. Of two processes that compile
+    one function for different arguments at the same time, each may take number 1, and the index of
+    one then leads to the code of the other. Code for contiguous arrays would go through an array
+    with gaps, and read or write beyond its end: a segmentation fault much later, or wrong numbers.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for these arguments; None, so that it is compiled, if there is none."""
+        loaded = super().load_overload(sig, target_context)
+        expected = tuple(getattr(sig, "args", sig))
+        if loaded is None or tuple(loaded.signature.args) != expected:
+            return None
+        return loaded
+
+
+def compiled(**options: Any) -> Any:
+    """`numba.njit` with these options, and with a cache on disk that is checked."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if dispatcher is not function:  # as it is where NUMBA_DISABLE_JIT is set
+            dispatcher._cache = _CheckedCache(function)
+        return dispatcher
+
+    return decorate

@@ -1,0 +1,48 @@
+"""Machine code from the cache is run only for the arguments that it was compiled for."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+PROGRAM = """
+from tokensieve.kernels import compiled
+@compiled()
+def total(numbers):
+    result = 0.0
+    for i in range(len(numbers)):
+        result += numbers[i]
+    return result
+"""
+
+
+def imported(path: Path) -> ModuleType:
+    """The module in a file, anew: its compiled functions have nothing in memory."""
+    specification = importlib.util.spec_from_file_location("kernel_of_a_test", path)
+    assert specification and specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_code_for_other_arguments_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two processes leave it that compile at the same time: the two files change places."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "kernel.py"
+    path.write_text(PROGRAM)
+    numbers = np.arange(10.0)
+    every_other = numbers[::2]  # not contiguous
+    kernels = imported(path)
+    assert (kernels.total(numbers), kernels.total(every_other)) == (45.0, 20.0)
+    first, second = sorted((tmp_path / "cache").rglob("*.nbc"))
+    code = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(code)
+    kernels = imported(path)
+    assert (kernels.total(every_other), kernels.total(numbers)) == (20.0, 45.0)
