@@ -23,8 +23,9 @@ def one_line(what: str) -> Iterator[None]:
     Memory that Rust cannot get, which a damaged size may ask for, and the end of a mapped file that
     another process cuts end the process: with status 2 and one line here.
     """
-    _silence.enter(what)
+    user = object()
     try:
+        _silence.enter(user, what)
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, InputError, OSError):
         raise
@@ -32,7 +33,7 @@ def one_line(what: str) -> Iterator[None]:
         reason = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise InputError(f"{what}: {reason}") from None
     finally:
-        _silence.leave()
+        _silence.leave(user)
 
 
 class _Silence:
@@ -44,19 +45,19 @@ class _Silence:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_inside = 0
+        self._lock = threading.RLock()  # a finalizer may come in between
+        self._users: set[object] = set()
         self._what = ""
         self._standard_error = -1
         self._handlers_before: list[object] = []
         self._handler: object = None  # C has its address, so that it is never freed
 
-    def enter(self, what: str) -> None:
+    def enter(self, user: object, what: str) -> None:
         """Silence standard error, and say `what` if the process is ended."""
         with self._lock:
             self._what = what
-            self._n_inside += 1
-            if self._n_inside > 1:
+            self._users.add(user)
+            if len(self._users) > 1:
                 return
             sys.stderr.flush()
             self._standard_error = os.dup(2)
@@ -65,15 +66,19 @@ class _Silence:
             os.dup2(nowhere, 2)
             os.close(nowhere)
 
-    def leave(self) -> None:
-        """Undo `enter`, if no other thread is inside."""
+    def leave(self, user: object) -> None:
+        """Undo `enter`, as far as it came before an interrupt, if no other thread is inside."""
         with self._lock:
-            self._n_inside -= 1
-            if self._n_inside:
+            was_inside = user in self._users
+            self._users.discard(user)
+            if self._users or not was_inside or self._standard_error < 0:
                 return
-            _on_abort(self._handlers_before)
+            if self._handlers_before:
+                _on_abort(self._handlers_before)
             os.dup2(self._standard_error, 2)
             os.close(self._standard_error)
+            self._standard_error = -1
+            self._handlers_before = []
 
     def _handler_address(self) -> object:
         import ctypes
