@@ -59,7 +59,7 @@ reproduced: .deps-test
 # is preferred here; its hash is compared with the lock, too. The last step installs what the build
 # on PyPI needs besides.
 .deps-test: requirements-test.lock .deps-run
-	$(BIN)/pip list --format=freeze | grep -q '^$(TORCH)' || { rm -rf $(VENV)/torch && \
+	$(BIN)/pip list --format=freeze | grep '^$(TORCH)' > /dev/null || { rm -rf $(VENV)/torch && \
 	  $(BIN)/pip download -q --disable-pip-version-check --no-deps -d $(VENV)/torch $(TORCH) && \
 	  grep -q -e "$$($(BIN)/pip hash $(VENV)/torch/torch-*.whl | tail -1)" requirements-test.lock && \
 	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --no-index \

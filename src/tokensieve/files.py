@@ -146,10 +146,27 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
         _remove_folder(_new_folder(nearest, STAGING))
 
 
+class _OpenFolder:
+    """A folder that is open, and is closed once.
+
+    Attributes:
+        handle: the number of the open file; None once it is closed.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.handle: int | None = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+    def close(self) -> None:
+        handle = self.handle
+        self.handle = None
+        if handle is not None:
+            os.close(handle)
+
+
 # An interrupt may come between any two steps of Python, also before the `try` that would clean up
 # after it. So a folder is listed here before it exists, until it is gone.
 _TEMPORARY: set[Path] = set()
-_STAGINGS: dict[Path, int | None] = {}  # the staging folder, and our open handle of it
+_STAGINGS: dict[Path, _OpenFolder | None] = {}  # staging folders, and None until ours is open
 _OWNER = os.getpid()  # a forked child has the lists too, but not the folders
 
 
@@ -174,11 +191,10 @@ def remove_leftovers() -> None:
         return
     for folder in list(_TEMPORARY):
         _remove_folder(folder)
-    for place, handle in list(_STAGINGS.items()):
-        if handle is not None:
-            with suppress(OSError):
-                os.close(handle)
-        _STAGINGS.pop(place)
+    for place, lock in list(_STAGINGS.items()):
+        if lock is not None:
+            lock.close()
+        _STAGINGS.pop(place, None)
         with suppress(OSError):
             _remove_unused(place)
 
@@ -187,12 +203,12 @@ def _remove_unused(place: Path) -> None:
     """Remove a staging folder that no run uses, and from which nothing is to be moved."""
     if sys.platform == "win32":
         return
-    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    lock = _OpenFolder(place)
     try:
-        if _holds_lock(handle, place) and not (place / COMPLETE).exists():
+        if _holds_lock(lock, place) and not (place / COMPLETE).exists():
             shutil.rmtree(place, ignore_errors=True)
     finally:
-        os.close(handle)
+        lock.close()
 
 
 def _check_not_replaced(folder: Path, model: bool) -> None:
@@ -362,15 +378,17 @@ def _staging_place(folder: Path) -> Path:
     return folder.parent / f"{STAGING}{digest[:16]}"  # a name as long as any file's may be too long
 
 
-def _release(place: Path, lock: int | None) -> None:
+def _release(place: Path, lock: _OpenFolder | None) -> None:
     """Remove a staging folder, and let others have it."""
+    if lock is not None and lock.handle is None:  # `remove_leftovers` came first
+        return
     _uninterrupted(lambda: shutil.rmtree(place, ignore_errors=True))
     _STAGINGS.pop(place, None)
     if lock is not None:
-        os.close(lock)
+        lock.close()
 
 
-def _locked(place: Path, folder: Path) -> int | None:
+def _locked(place: Path, folder: Path) -> _OpenFolder | None:
     """Make the staging folder if it is missing, and lock it for this process.
 
     The system releases the lock when the process ends. None on a system without such locks.
@@ -383,22 +401,25 @@ def _locked(place: Path, folder: Path) -> int | None:
         if sys.platform == "win32":
             return None
         with suppress(FileNotFoundError):  # the run before has just removed it
-            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            _STAGINGS[place] = handle
-            if _holds_lock(handle, place):
-                return handle
-            _STAGINGS.pop(place)
-            os.close(handle)
+            lock = _OpenFolder(place)
+            _STAGINGS[place] = lock
+            if _holds_lock(lock, place):
+                return lock
+            _STAGINGS.pop(place, None)
+            lock.close()
         time.sleep(PAUSE)
     raise InputError(
         f"another run is writing to {str(folder)!r}; wait for it, or choose another --out"
     )
 
 
-def _holds_lock(handle: int, place: Path) -> bool:
+def _holds_lock(lock: _OpenFolder, place: Path) -> bool:
     """Whether the lock on an open folder could be had, and the folder is still in its place."""
     import fcntl
 
+    handle = lock.handle
+    if handle is None:
+        return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -9,18 +9,18 @@ import numba
 from numba.core.caching import FunctionCache
 
 
-class _CheckedCache(FunctionCache):  # type: ignore[misc]
+class _CheckedCache(FunctionCache):
     """Numba's cache, which does not return code for other arguments than those asked for.
 
     Numba numbers the files of a function's signatures without a lock. Of two processes that compile
     one function for different arguments at the same time, each may take number 1, and the index of
-    one then leads to the code of the other. Code for contiguous arrays would go through an array
-    with gaps, and read or write beyond its end: a segmentation fault much later, or wrong numbers.
+    one then leads to the code of the other. The training loop for pairs, run on documents, would
+    read beyond the end of its arrays and write anywhere: a segmentation fault much later.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for these arguments; None, so that it is compiled, if there is none."""
-        loaded = super().load_overload(sig, target_context)
+        loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         expected = tuple(getattr(sig, "args", sig))
         if loaded is None or tuple(loaded.signature.args) != expected:
             return None
@@ -33,7 +33,7 @@ def compiled(**options: Any) -> Any:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
         if dispatcher is not function:  # as it is where NUMBA_DISABLE_JIT is set
-            dispatcher._cache = _CheckedCache(function)
+            dispatcher._cache = _CheckedCache(function)  # type: ignore[no-untyped-call]
         return dispatcher
 
     return decorate
