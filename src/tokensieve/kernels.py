@@ -27,7 +27,7 @@ class _CheckedCache(FunctionCache):
         return loaded
 
 
-def compiled(**options: Any) -> Any:
+def _compiled(**options: Any) -> Any:
     """`numba.njit` with these options, and with a cache on disk that is checked."""
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -37,3 +37,7 @@ def compiled(**options: Any) -> Any:
         return dispatcher
 
     return decorate
+
+
+# as untyped as `numba.njit` itself, so that types of functions stay those that are written
+compiled: Any = _compiled
