@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
@@ -27,17 +27,16 @@ class _CheckedCache(FunctionCache):
         return loaded
 
 
-def _compiled(**options: Any) -> Any:
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(**options: Any) -> Callable[[_Function], _Function]:
     """`numba.njit` with these options, and with a cache on disk that is checked."""
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: _Function) -> _Function:
         dispatcher = numba.njit(**options)(function)
         if dispatcher is not function:  # as it is where NUMBA_DISABLE_JIT is set
             dispatcher._cache = _CheckedCache(function)  # type: ignore[no-untyped-call]
-        return dispatcher
+        return cast(_Function, dispatcher)
 
     return decorate
-
-
-# as untyped as `numba.njit` itself, so that types of functions stay those that are written
-compiled: Any = _compiled

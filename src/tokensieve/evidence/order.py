@@ -28,7 +28,7 @@ document it was seen in, so that every document counts once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,16 @@ def count_pairs(runs: WordRuns) -> PairCounts:
 
 
 @compiled()
-def _count(ids, starts, documents, labels, before, adjacent, both, present):  # type: ignore[no-untyped-def]
+def _count(
+    ids: Any,
+    starts: Any,
+    documents: Any,
+    labels: Any,
+    before: Any,
+    adjacent: Any,
+    both: Any,
+    present: Any,
+) -> None:
     """Add the documents of each class to the tables of `PairCounts`, each document once.
 
     The first four are fields of `WordRuns`; the runs of one document follow each other.
@@ -184,7 +193,9 @@ def _count(ids, starts, documents, labels, before, adjacent, both, present):  # 
 
 
 @compiled()
-def _count_run(words, document, before, adjacent, last_before, last_adjacent):  # type: ignore[no-untyped-def]
+def _count_run(
+    words: Any, document: int, before: Any, adjacent: Any, last_before: Any, last_adjacent: Any
+) -> None:
     """Count a document under each ordered pair of words of one of its runs, the first time only.
 
     `last_before` and `last_adjacent` hold the last document that was counted for each pair.
@@ -206,7 +217,7 @@ def _count_run(words, document, before, adjacent, last_before, last_adjacent):  
 
 
 @compiled()
-def _count_members(members, both, present):  # type: ignore[no-untyped-def]
+def _count_members(members: Any, both: Any, present: Any) -> None:
     """Count a document under each of its distinct words, and under each two of them."""
     for i in range(len(members)):
         a = members[i]

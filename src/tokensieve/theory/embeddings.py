@@ -377,7 +377,8 @@ def _change(state: dict[str, Array], name: str, slope: Floats, size: _StepSize) 
         return size.rate * slope
     m = state[f"moment_{name}1"]
     r = state[f"moment_{name}2"]
-    m[:], r[:], change = adam_step.py_func(slope, m, r, size.rate, size.root, CONSTANTS)
+    step = getattr(adam_step, "py_func", adam_step)  # for arrays, as it was written
+    m[:], r[:], change = step(slope, m, r, size.rate, size.root, CONSTANTS)
     return np.asarray(change)
 
 
