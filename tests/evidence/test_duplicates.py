@@ -38,7 +38,7 @@ def test_pairs_well_above_the_threshold_are_joined_and_those_well_below_are_not(
     above = below = 0
     for seed in range(3):
         texts = made(seed)
-        first, sets = near_duplicates(stream_of(texts), 0.75), [shingles(text) for text in texts]
+        first, sets = near_duplicates(stream_of(texts)), [shingles(text) for text in texts]
         for i in range(len(texts)):
             for j in range(i):
                 similar = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
