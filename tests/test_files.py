@@ -626,6 +626,9 @@ class _InterruptAtStep:
         return self
 
 
+# a file that was open when the interrupt came is closed by the interpreter, which says so
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("step", fast_first(range(5, 2000, 35), 8))
 @pytest.mark.parametrize("is_there", [False, True])
 def test_an_interrupt_at_any_step_leaves_all_or_nothing(

@@ -20,7 +20,7 @@ from tokensieve.read.annotations import (
 from tokensieve.read.columns import fields_inside
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import Batch, SourceTable, written_object
-from tokensieve.read.values import Values, as_list, listed
+from tokensieve.read.values import Values, as_list, listed, missing
 from tokensieve.read.written_lists import column_form, with_lists
 
 
@@ -117,7 +117,7 @@ class LabelColumn:
 
     def _check_no_object(self, cells: Sequence[object]) -> None:
         """Refuse cells that are all objects without a field of labels."""
-        filled = [cell for cell in cells if cell]
+        filled = [cell for cell in cells if not missing(cell) and str(cell)]
         objects = [cell for cell in filled if isinstance(cell, dict) or written_object(cell)]
         if objects and len(objects) == len(filled):
             raise InputError(
