@@ -367,7 +367,7 @@ def test_check_writable_names_the_reason_and_leaves_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(os, "mkdir", refuse)
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.raises(InputError, match="Permission denied"):
         check_writable(tmp_path / "new")
 

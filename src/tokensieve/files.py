@@ -142,8 +142,9 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
         if (folder / f"{STAGING}new").exists():  # of a run that was killed, or is writing just now
             with _staging(folder):
                 pass
-        # a try says more than permission bits: read-only disks, quotas, root
-        _remove_folder(_new_folder(nearest, STAGING))
+        # a try says more than permission bits: read-only disks, quotas, root; the file has no name,
+        # so that a run that is killed just now leaves nothing
+        tempfile.TemporaryFile(dir=nearest).close()
 
 
 class _OpenFolder:

@@ -90,13 +90,13 @@ def render(result: Any, notebook: bool = False) -> str:
 def page(
     report: Report,
     drawings: Drawings | Future[Drawings] | None = None,
-    n_bytes: int = PAGE_BYTES,
+    n_bytes: int | None = None,
 ) -> str:
     """The report as one page of less than 5 MB: a function of the report alone.
 
     The data of the interactive part take what room the rest leaves, and are cut to it. They are
     made while the pictures are being drawn. `drawings` are the pictures, if they are drawn
-    elsewhere, and `n_bytes` is the largest size of the page.
+    elsewhere, and `n_bytes` is the largest size of the page, `PAGE_BYTES` if None.
     """
     if drawings is None:
         drawings = in_background(lambda: draw(report.blocks))
@@ -110,7 +110,8 @@ def page(
         return _static_page(report, drawings, interactive)
 
     def room_for_data() -> int:
-        return n_bytes - len(without_data().encode())
+        most = PAGE_BYTES if n_bytes is None else n_bytes
+        return most - len(without_data().encode())
 
     data = live.data_blocks(interactive, room_for_data)
     tags = [
