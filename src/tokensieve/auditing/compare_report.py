@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tokensieve.auditing.checks.registry import all_checks
+from tokensieve.auditing.findings import PROBABLE_SHORTCUT
 from tokensieve.auditing.link_report import RepairEffect
 from tokensieve.auditing.outcomes import AccuracyChange
 from tokensieve.auditing.phrases import change_clause, quoted
@@ -294,9 +295,9 @@ def _accuracy_sentences(found: ComparedAudits) -> str:
 def _remaining_shortcut(found: ComparedAudits) -> str:
     """The first shortcut of the later audit: what is left of a phrase gives the label away too."""
     for finding in found.after.headlines:
-        if finding.title.lower() == "shortcut":
+        if finding.title in ("Shortcut", PROBABLE_SHORTCUT):
             finds = "still finds" if "shortcut" in found.before.findings else "finds"
-            return f" The later audit {finds} a shortcut: {finding.headline}."
+            return f" The later audit {finds} a {finding.title.lower()}: {finding.headline}."
     return ""
 
 

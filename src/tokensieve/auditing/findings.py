@@ -13,6 +13,8 @@ from tokensieve.text.excerpts import Excerpt
 
 HIGH_SEVERITY = 0.05  # the prediction of one document in twenty is in doubt
 MEDIUM_SEVERITY = 0.01  # that of one in a hundred
+# title of a shortcut that the score takes for an artefact, but not with much confidence
+PROBABLE_SHORTCUT = "Probable shortcut"
 MAX_ROWS_IN_JSON = 1000  # findings.csv has all
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 

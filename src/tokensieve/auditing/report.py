@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.data import AuditData
-from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.findings import PROBABLE_SHORTCUT, Finding
 from tokensieve.auditing.next_steps import (
     NextCommands,
     mask_command_over_budget,
@@ -268,10 +268,8 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
             f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
             f"{them}: {change_clause(everywhere)}."
         )
-    shortcuts = "shortcuts" if is_several else "shortcut"
     sentences.append(
-        f"The test set contains the {shortcuts} too, so accuracy can be lower on texts without "
-        f"{them}."
+        f"The test set contains {them} too, so accuracy can be lower on texts without {them}."
     )
     return sentences
 
@@ -333,6 +331,9 @@ def _repair_commands(
     if commands.masks:
         start = "Remove" if audit.findings[0].maskable else "Also remove"
         removed = _removed(shortcuts, shortcut_tokens(shortcuts))
+        if any(finding.title == PROBABLE_SHORTCUT for finding in shortcuts):
+            blocks.append(Text(_look_first(shortcuts)))
+            start = "Then remove"
         end = ":" if commands.audit_again else ", then audit again:"
         blocks.append(Command(commands.masks[0], f"{start} {removed}{where_masked}{end}"))
         blocks += [Command(mask, "And from the test documents:") for mask in commands.masks[1:]]
@@ -350,6 +351,24 @@ def _repair_commands(
             compare = "Finally, compare the two audits, also where the shortcuts mislead:"
         blocks.append(Command(commands.compare, compare))
     return blocks
+
+
+def _look_first(shortcuts: Sequence[Finding]) -> str:
+    """That a probable shortcut may be what the labels are about, before the command that cuts it.
+
+    On texts without artefacts, every word that the score accuses is one of the subject.
+    """
+    probable = [
+        word
+        for finding in shortcuts
+        if finding.title == PROBABLE_SHORTCUT
+        for word in finding.maskable[:1]
+    ]
+    named = quoted(probable[:3]) if probable else "the probable shortcuts"
+    return (
+        f"First decide whether {named} should predict the label. A probable shortcut may be a word "
+        "of the subject; do not remove such a word."
+    )
 
 
 def _balance_purpose(audit: AuditData, is_first: bool) -> str:
@@ -379,8 +398,7 @@ def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
     if not set(tokens) & set(words):
         return f"the phrase around {quoted(words)} in all its variants"
     if len(tokens) <= 3:
-        shortcut = "shortcut" if len(tokens) == 1 else "shortcuts"
-        return f"the {shortcut} {quoted(tokens)}"
+        return quoted(tokens)
     return f"all {len(tokens)} shortcut tokens"
 
 

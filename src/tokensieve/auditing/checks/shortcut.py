@@ -43,7 +43,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.copies import first_copies
 from tokensieve.auditing.environments import environment_effects
-from tokensieve.auditing.findings import MEDIUM_SEVERITY
+from tokensieve.auditing.findings import MEDIUM_SEVERITY, PROBABLE_SHORTCUT
 from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class, quoted
 from tokensieve.escape import for_display
 from tokensieve.model.attention import decide
@@ -77,9 +77,9 @@ class Shortcut(Check):
         "an artefact from a score that was fitted on many data sets: whether the other words tell "
         "which documents contain it, whether it stands between words that are neighbours "
         "elsewhere, how many words are as reliable, and a few more. From 50% on it is reported, "
-        f"with the reasons, and below {LIKELY:.0%} as of low severity. Formatting counts if "
-        "nobody chooses it, or if it nearly decides the class. Other strong predictors "
-        "are listed apart, as what labels are about."
+        f"with the reasons; below {LIKELY:.0%} it is a probable shortcut, of low severity. "
+        "Formatting counts if nobody chooses it, or if it nearly decides the class. Other strong "
+        "predictors are listed apart, as what labels are about."
     )
     action = (
         "Will these also appear where your model is used? If not, mask them and audit again to see "
@@ -147,7 +147,10 @@ class Shortcut(Check):
             ],
             action=self._action(audit, group),
         )
-        return replace(finding, probability=main.probability, reasons=main.reasons)
+        scored = replace(finding, probability=main.probability, reasons=main.reasons)
+        if is_accused(main) and not is_likely(audit, main):
+            return replace(scored, title=PROBABLE_SHORTCUT)
+        return scored
 
     def _action(self, audit: AuditContext, group: Sequence[Suspect]) -> str:
         if audit.fields and all(audit.fields.is_value(suspect.token) for suspect in group):

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.findings import ROWS, Finding
+from tokensieve.auditing.artefacts.score import LIKELY
+from tokensieve.auditing.findings import PROBABLE_SHORTCUT, ROWS, Finding
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.escape import for_display
 from tokensieve.evidence.duplicates import near_duplicates
@@ -149,6 +150,7 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
     tokens = [str(train.counts.tokens[s]) for s in types[:MAX_TOKENS]]
     share = Share.count(len(documents), train.counts.n_documents)
     maskable = tuple(token for token in tokens if not is_formatting(token))
+    probability = context.artefacts[tokens[0]]
     return Finding(
         kind="shortcut",
         severity=severity,
@@ -164,8 +166,8 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
             )
             for document in documents[:MAX_EXAMPLES].tolist()
         ),
-        title="Shortcut",
-        probability=context.artefacts[tokens[0]],
+        title="Shortcut" if probability >= LIKELY else PROBABLE_SHORTCUT,
+        probability=probability,
         headline=_means_sentence(context, tokens[0], documents),
         details=(_comparisons_sentence(context.importance, first),),
         action=(
