@@ -20,6 +20,13 @@ _HARMFUL = re.compile(
 )
 
 
+# Unicode's default ignorable characters that are no format characters ("Cf"): fillers and selectors
+# of variants, which is what stays where an emoji was cut
+_IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
 def visible(text: str) -> str:
     """The text with each control character as its picture (NUL → ␀), each non-character as U+FFFD,
     and each mark that turns the writing direction as its code."""
@@ -57,7 +64,9 @@ def for_display(text: str, limit: int = 80, path: bool = False) -> str:
 
 def _leaves_ink(character: str) -> bool:
     """Whether a character is to be seen: neither space nor a mark that only directs others."""
-    return not character.isspace() and unicodedata.category(character) != "Cf"
+    if character.isspace() or _IGNORABLE.match(character):
+        return False
+    return unicodedata.category(character) != "Cf"
 
 
 def printable(text: str) -> str:
@@ -70,14 +79,27 @@ def printable(text: str) -> str:
 def option(name: str, value: str) -> str:
     """An option and its value as a shell takes them, in one line and printable: `--text 'a b'`,
     `--text=-b`, `--text $'a\\nb'`."""
-    if printable(value) != value or {"\n", "\t"} & {*value}:
-        plain = (
-            value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
-        )
-        value = f"$'{printable(plain)}'"
-    else:
-        value = shlex.quote(value)
-    return f"{name}{'=' if value.startswith('-') else ' '}{value}"
+    word = shell_word(value)
+    return f"{name}{'=' if word.startswith('-') else ' '}{word}"
+
+
+def shell_word(value: str) -> str:
+    r"""A word as a shell takes it, in one line and printable: `'a b'`, `$'a\nb'`.
+
+    A word in which nothing is to be seen is written by its codes, `$'\ufe0f'`.
+    """
+    if value.strip(" ") and not any(map(_leaves_ink, value)):
+        return f"$'{''.join(map(_escaped, value))}'"
+    if printable(value) == value and not {"\n", "\t"} & {*value}:
+        return shlex.quote(value)
+    plain = value.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n").replace("\t", r"\t")
+    return f"$'{printable(plain)}'"
+
+
+def _escaped(character: str) -> str:
+    r"""A character by its code, as `$'…'` takes it: `\ufe0f`, beyond 16 bits `\U000e0100`."""
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def public_address(written: str, placeholder: str = "") -> str:

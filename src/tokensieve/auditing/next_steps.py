@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
-from tokensieve.escape import HIDDEN, printable, public_address
+from tokensieve.escape import HIDDEN, public_address, shell_word
 from tokensieve.name_lists import joined_group, joined_names
 from tokensieve.read.settings import ReadSettings
 from tokensieve.text.settings import TokenSettings
@@ -278,7 +277,7 @@ def _option_words(flag: str, value: object) -> list[str]:
 
 def _command(*words: object) -> str:
     public = [public_address(str(word), HIDDEN) for word in words]
-    quoted = [shlex.quote(printable(word)) for word in public]
+    quoted = [shell_word(word) for word in public]
     command = " ".join(["tokensieve", *quoted])
     if any("://" in word and HIDDEN in word for word in public):
         command += f"  # in place of {HIDDEN}, write what the address had there"
