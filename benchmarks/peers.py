@@ -315,12 +315,13 @@ def one(task: str, n: int, method: str, seed: int, setting: dict[str, Any]) -> d
     answers = METHODS[method](split, n, seed, lap, **setting)
     lap("predicting")
     accuracy = float(np.mean(np.array(answers) == test["label"].to_numpy()))
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     stages = {stage: end - start for (_, start), (stage, end) in pairwise(laps)}
     return {
         "accuracy": accuracy,
         "seconds": laps[-1][1] - laps[0][1],
-        "gigabytes": memory,
+        "processor": usage.ru_utime + usage.ru_stime,
+        "gigabytes": usage.ru_maxrss / 1e6,
         "tests": len(test),
     } | stages
 
