@@ -44,3 +44,20 @@ def test_one_annotator_agrees_with_himself() -> None:
     assert "disagreement" not in {finding.kind for finding in one.findings}
     share = next(f for f in alike.findings if f.kind == "disagreement").evidence["documents"]
     assert share.found == 1
+
+
+def test_rows_of_annotations_give_the_same_finding() -> None:
+    rows = [
+        {"text": document["text"], "id": number, "rater": one["user"], "label": one["label"]}
+        for number, document in enumerate(annotated(DISPUTED))
+        for one in document["annotations"]
+    ]
+    listed = audit(annotated(DISPUTED), QUICK, text="text", label="annotations.label")
+    found = audit(rows, QUICK)
+    shares = [
+        next(f for f in result.findings if f.kind == "disagreement").evidence["documents"]
+        for result in (listed, found)
+    ]
+    assert shares[0] == shares[1]
+    finding = next(f for f in found.findings if f.kind == "disagreement")
+    assert {"train", ""} <= set(finding.rows["part"])  # "" of those without a majority

@@ -828,6 +828,22 @@ LABEL_STUDIO = [
         "audit export.csv",
         "column 'choices' holds lists written as text",
     ),
+    Layout(
+        "Label Studio's CSV of several annotators: a row per annotation",
+        {
+            "export.csv": csv_bytes(
+                rows(
+                    annotation_id=list(range(3 * N)),
+                    annotator=[i % 3 for i in range(3 * N)],
+                    choice=[LABELS[i // 3] if i % 3 else "positive" for i in range(3 * N)],
+                    id=[i // 3 for i in range(3 * N)],
+                    text=[TEXTS[i // 3] for i in range(3 * N)],
+                )
+            )
+        },
+        "audit export.csv",
+        f"{3 * N} rows by 3 annotators (column 'annotator') label {N} documents",
+    ),
 ]
 
 DOCCANO = [
@@ -1538,6 +1554,57 @@ SCORED = [
     ),
 ]
 
+ANNOTATED_TABLES = [
+    Layout(
+        "A row per annotation, whose majority counts",
+        {
+            "annotated.csv": csv_bytes(
+                rows(
+                    text=TEXTS * 3,
+                    rater=["kim"] * N + ["lee"] * N + ["ann"] * N,
+                    label=LABELS * 2 + ["positive"] * N,
+                )
+            )
+        },
+        "audit annotated.csv",
+        f"{3 * N} rows by 3 annotators (column 'rater') label {N} documents",
+    ),
+    Layout(
+        "A row per annotation: the labels of one annotator",
+        {
+            "annotated.csv": csv_bytes(
+                rows(
+                    text=TEXTS * 2,
+                    rater=["kim"] * N + ["lee"] * N,
+                    label=LABELS + ["positive"] * N,
+                )
+            )
+        },
+        "audit annotated.csv --annotator kim",
+        "only the labels of annotator 'kim' are read",
+    ),
+    Layout(
+        "A row per annotation, in a column whose name does not say so",
+        {
+            "annotated.jsonl": json_lines(
+                rows(text=TEXTS * 2, who=["kim"] * N + ["lee"] * N, label=LABELS * 2)
+            )
+        },
+        "audit annotated.jsonl --annotated-by who",
+        f"{2 * N} rows by 2 annotators (column 'who') label {N} documents",
+    ),
+    Layout(
+        "A column per annotator",
+        {
+            "annotated.csv": csv_bytes(
+                rows(text=TEXTS, kim=LABELS, lee=LABELS, ann=["positive"] * N)
+            )
+        },
+        "audit annotated.csv --annotated-by kim,lee,ann",
+        "columns 'kim', 'lee', 'ann' hold the labels of one annotator each",
+    ),
+]
+
 LABELLED_FAMILIES = {
     "Spreadsheets and tables": SPREADSHEETS,
     "Plain texts and fastText": TEXT_FILES,
@@ -1549,6 +1616,7 @@ LABELLED_FAMILIES = {
     "doccano": DOCCANO,
     "Prodigy": PRODIGY,
     "Argilla": ARGILLA,
+    "Tables of several annotators": ANNOTATED_TABLES,
     "Several labels per document": SEVERAL_LABELS,
 }
 PREFERENCE_FAMILIES = {

@@ -115,6 +115,85 @@ def test_annotators_decide_by_majority_and_their_disagreement_is_counted() -> No
     assert second.classes[second.labels[0]] == "positive" and len(second.labels) == N - 1
 
 
+def rows_of_annotations(choices: list[list[str]]) -> list[dict[str, Any]]:
+    return [
+        {"text": text, "annotator": f"a{user}", "choice": y, "id": number}
+        for number, (text, own) in enumerate(zip(TEXTS, choices, strict=False))
+        for user, y in enumerate(own)
+    ]
+
+
+def test_rows_of_annotations_are_read_as_lists_of_annotations_are() -> None:
+    choices = [[y] * 3 for y in LABELS]
+    choices[0] = ["positive", "negative", "negative"]
+    choices[1] = ["negative", "positive"]
+    rows = rows_of_annotations(choices)
+    listed = read_corpus(annotated(choices), label="annotations.label")
+    for options in ({}, {"stream": True}):
+        corpus = read_corpus(pl.DataFrame(rows), **options)
+        assert corpus.texts.to_list() == listed.texts.to_list()
+        assert corpus.labels.tolist() == listed.labels.tolist()
+        for count in ("annotated", "no_majority", "kept"):
+            assert corpus.reading.counts[count] == listed.reading.counts[count]
+        assert corpus.reading.disagreements == (2, 4)  # of the majority, and of none
+    one = read_corpus(pl.DataFrame(rows), annotator="a0")
+    assert one.classes[one.labels[0]] == "positive" and len(one.labels) == N
+    apart = read_corpus(pl.DataFrame(rows), annotated_by="")
+    assert len(apart.labels) == len(rows) and not apart.reading.counts["annotated"]
+    with pytest.raises(InputError, match="the annotators are 'a0', 'a1', 'a2'"):
+        read_corpus(pl.DataFrame(rows), annotator="kim")
+
+
+@pytest.mark.parametrize("column", ["annotator", "user"])
+def test_an_annotator_with_one_row_per_text_changes_nothing(column: str) -> None:
+    data = pl.DataFrame({"text": TEXTS, "label": LABELS, "id": range(N)})
+    users = pl.Series(column, [f"u{i % 3}" for i in range(N)])
+    corpus = read_corpus(data.with_columns(users))
+    assert len(corpus.labels) == N and not corpus.reading.lines()
+
+
+def test_writers_who_repeat_each_other_are_no_annotators() -> None:
+    texts = [*TEXTS, TEXTS[0]]
+    data = pl.DataFrame(
+        {
+            "text": texts,
+            "user": [f"u{i}" for i in range(N + 1)],
+            "label": [*LABELS, LABELS[0]],
+        }
+    )
+    corpus = read_corpus(data)
+    assert len(corpus.labels) == N + 1 and corpus.reading.counts["duplicates"] == 1
+    assert "--annotated-by user" in " ".join(corpus.reading.lines())
+    assert len(read_corpus(data, annotated_by="user").labels) == N
+
+
+def test_texts_with_several_ids_stay_apart() -> None:
+    rows = rows_of_annotations([[y, y] for y in LABELS])
+    again = [row | {"id": row["id"] + 100} for row in rows[:2]]
+    corpus = read_corpus(pl.DataFrame([*rows, *again]))
+    assert len(corpus.labels) == N + 1 and corpus.reading.counts["duplicates"] == 1
+
+
+def test_columns_of_annotators_name_the_option_that_reads_them() -> None:
+    first = list(LABELS)
+    second = ["negative", *LABELS[1:]]
+    data = pl.DataFrame({"text": TEXTS, "kim": first, "lee": second})
+    with pytest.raises(InputError, match="--annotated-by kim,lee"):
+        read_corpus(data)
+    corpus = read_corpus(data, annotated_by="kim,lee")
+    n_disputed = sum(a != b for a, b in zip(first, second, strict=True))
+    assert corpus.reading.counts["annotated"] == N
+    assert len(corpus.reading.disagreements) == n_disputed
+    named = data.rename({"kim": "label_rater1", "lee": "label_rater2"}).with_columns(
+        label=pl.Series(LABELS)
+    )
+    assert "--annotated-by label_rater1,label_rater2" in " ".join(
+        read_corpus(named).reading.lines()
+    )
+    with pytest.raises(InputError, match="leave out --label"):
+        read_corpus(data, annotated_by="kim,lee", label="lee")
+
+
 def test_annotators_of_several_labels_keep_what_most_of_them_chose() -> None:
     data = [
         {
@@ -132,7 +211,7 @@ def test_annotators_of_several_labels_keep_what_most_of_them_chose() -> None:
 
 
 def test_an_annotator_needs_annotations() -> None:
-    with pytest.raises(InputError, match="--annotator is for"):
+    with pytest.raises(InputError, match="--annotator needs"):
         read_corpus((TEXTS, LABELS), annotator="kim")
 
 
@@ -700,10 +779,12 @@ def test_answers_in_objects_written_as_json_name_the_conversation() -> None:
     assert corpus.texts.to_list()[::2] == GOOD and corpus.texts.to_list()[1::2] == BAD
 
 
-def test_the_annotator_is_proposed_last_as_the_label() -> None:
-    data = rows(text=TEXTS, annotator=[i // 2 % 2 for i in range(N)], choice=LABELS)
+def test_the_annotator_is_no_label_and_a_user_is_proposed_last() -> None:
+    people = [i // 2 % 2 for i in range(N)]
+    corpus = read_corpus(rows(text=TEXTS, annotator=people, choice=LABELS))
+    assert corpus.reading.columns[1] == "choice"
     with pytest.raises(InputError, match="--label choice"):
-        read_corpus(data)
+        read_corpus(rows(text=TEXTS, user=people, choice=LABELS))
 
 
 @pytest.mark.parametrize("mark", ["nan", "<NA>"])

@@ -34,7 +34,7 @@ from tokensieve.read.settings import ReadSettings
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 # options of reading that commands without labels do not have
-IGNORED = "label label_separator group drop"
+IGNORED = "label label_separator annotator annotated_by group drop"
 LARGE = 2_000_000_000  # bytes of a file, from which on streaming is suggested
 QUIET: Any = option(False, "Show neither progress nor results.", flag="--quiet,-q")
 _SECTIONS = {
@@ -92,8 +92,9 @@ class _Option(click.Option):
 
     def type_cast_value(self, ctx: click.Context, value: object) -> object:
         cast = super().type_cast_value(ctx, value)
-        is_given = cast is not None and cast != ()
-        return self.parse(cast) if self.parse is not None and is_given else cast
+        if cast is None or cast == ():  # Click's value of a repeatable option that is not given
+            return None
+        return cast if self.parse is None else self.parse(cast)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         names = ", ".join(sorted(self.opts, key=len))
@@ -287,7 +288,7 @@ class _Parameters:
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, object]:
         """The arguments of the function: what the user gave, in settings objects, and defaults."""
-        values = {name: value for name, value in given.items() if value is not None and value != ()}
+        values = {name: value for name, value in given.items() if value is not None}
         for parameter, names in self.settings_options.items():
             chosen = {name: values.pop(name) for name in names if name in values}
             values[parameter] = self.settings_classes[parameter](**chosen)

@@ -16,7 +16,7 @@ from tokensieve.options import option
 from tokensieve.ranking.settings import RankSettings
 
 
-@command(without="text label label_separator group drop", source=SOURCES)
+@command(without="text label label_separator annotator annotated_by group drop", source=SOURCES)
 def _rank(
     source: list[str],
     settings: RankSettings,

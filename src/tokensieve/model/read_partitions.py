@@ -26,6 +26,7 @@ from tokensieve.evidence import duplicates
 from tokensieve.model.partitions import Partitions, Stored, hashed_numbers
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.source_pieces import Piece, cut_source, source_paths
+from tokensieve.read.annotation_columns import AnnotationColumns
 from tokensieve.read.classes import check_labels_exist, class_names, label_order
 from tokensieve.read.collect import collect_documents
 from tokensieve.read.columns import labelled_columns
@@ -341,12 +342,31 @@ def _recognise_columns(parts: Partitions, settings: TrainSettings) -> _Reader:
     columns, label = labelled_columns(
         head, reader.texts or None, reader.label or None, other_columns
     )
+    annotators = _row_annotators(head, settings, [*columns, label, *other_columns])
     return replace(
         reader,
         settings=replace(reader.settings, split=part_column),
         texts=tuple(columns),
         label=label,
-        notes=(*head.notes, *source.notes),
+        notes=(*head.notes, *source.notes, *annotators),
+    )
+
+
+def _row_annotators(
+    head: SourceTable, settings: TrainSettings, taken: Sequence[str]
+) -> Iterator[str]:
+    """Say that rows of one text by several annotators stay apart: they may be in any partition."""
+    columns = AnnotationColumns.of(head, settings, taken)
+    if columns is None or not columns.is_certain:
+        return
+    if settings.annotator is not None:
+        raise InputError(
+            f"--annotator does not work on a cluster for rows (column {columns.annotator!r}); "
+            "leave out --cluster, and use --stream if the data is larger than memory"
+        )
+    yield (
+        f"column {columns.annotator!r} may name annotators; on a cluster each row is a document, "
+        "also if one text has several"
     )
 
 

@@ -109,6 +109,16 @@ def annotations_beside(labels: object, users: object, statuses: object) -> list[
     return annotations
 
 
+def annotations_in_columns(columns: Sequence[str], cells: Sequence[object]) -> list[Annotation]:
+    """What each annotator chose, if each has a column."""
+    annotations = []
+    for column, cell in zip(columns, cells, strict=True):
+        chosen = tuple(_labels_in(cell))
+        if chosen:
+            annotations.append(Annotation(column, chosen))
+    return annotations
+
+
 def _labels_in(value: object) -> Iterator[str]:
     """The labels in a value or in nested lists, each once."""
     if isinstance(value, list):

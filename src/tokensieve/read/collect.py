@@ -23,6 +23,7 @@ from tokensieve.read.values import as_list, text_digests
 
 PLACEHOLDERS = ["nan", "NaN", "None", "null", "NULL", "<NA>", "N/A"]  # for a missing text
 OPTION_OF_KIND = {"group": "by", "environment": "environments", "weight": "weight", "part": "split"}
+NO_OPTION = "annotated-by"  # of the columns that tell annotators and their documents apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ class _RowReader:
         counts["numbers_as_text"] += texts.n_numbers
         values = {"text": texts.series, "label": self._labels(batch, first_row, counts)}
         for kind, name in self.other_columns.items():
-            holds = f"the column {name!r} (--{OPTION_OF_KIND[kind]}) contains"
+            holds = f"the column {name!r} (--{OPTION_OF_KIND.get(kind, NO_OPTION)}) contains"
             values[kind] = self.table.as_names(batch[name], first_row, holds, "choose another")
         frame = pl.DataFrame(values)
         rows = pl.int_range(first_row, first_row + frame.height, dtype=pl.Int64)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.name_lists import joined_names
+from tokensieve.read.annotation_columns import is_annotator_name, is_identifier_name
 from tokensieve.read.annotations import ANNOTATOR_KEYS
 from tokensieve.read.chats import chat_text, text_key
 from tokensieve.read.preference_columns import pair_options
@@ -250,10 +252,19 @@ def _recognised_label(table: SourceTable, columns: Sequence[str], texts: Sequenc
     if len(candidates) > 1 and not named:
         classes = [name for name in candidates if _could_be_classes(table.sample[name])]
         candidates = classes or candidates
+        candidates = _without_annotators(candidates) or candidates
     if len(candidates) == 1:
         has_one_value = len({str(value) for value in table.sample[candidates[0]]}) == 1
         return verdict if verdict and has_one_value else candidates[0]
     raise _unclear_label(table, candidates or without_verdict, texts)
+
+
+def _without_annotators(candidates: Sequence[str]) -> list[str]:
+    """The columns that say neither who annotated a row nor, beside them, which text it is about."""
+    remaining = [name for name in candidates if not is_annotator_name(name)]
+    if len(remaining) == len(candidates):
+        return remaining
+    return [name for name in remaining if not is_identifier_name(name)]
 
 
 def _unclear_label(
@@ -271,14 +282,45 @@ def _unclear_label(
         candidates = [inner, *(name for name in candidates if name != outer)]
     command = " ".join(option("--text", name) for name in texts)
     binary = [name for name in candidates if _are_binary(table.sample_of(name))]
-    each = ""
+    alternative = ""
+    by_annotator = _columns_of_annotators(table, candidates)
     if 1 < len(binary) <= MAX_BINARY:
         options = " ".join(option("--label", name) for name in binary)
-        each = f", or, for an audit of each, {options}"
+        alternative = f", or, for an audit of each, {options}"
+    elif by_annotator:
+        columns = option("--annotated-by", joined_names(by_annotator))
+        alternative = f", or, if each holds the labels of one annotator, {columns}"
     return InputError(
         f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? "
-        f"Pass {command} {option('--label', candidates[0])}{each}{_possible_cause(table)}"
+        f"Pass {command} {option('--label', candidates[0])}{alternative}{_possible_cause(table)}"
     )
+
+
+def annotators_beside(table: SourceTable, columns: LabelledColumns) -> list[str]:
+    """Columns beside that of the label that are called after annotators and hold its classes."""
+    others = [name for name in table.columns if name != columns.label and _is_of_annotator(name)]
+    names = _columns_of_annotators(table, others)
+    if not names or columns.label not in table.columns:
+        return []
+    classes = set(label_names(table.sample[columns.label]))
+    return names if set(label_names(table.sample[names[0]])) <= classes else []
+
+
+def _is_of_annotator(name: str) -> bool:
+    person = r"annotat|(^|[\W_])(rater|coder|labell?er|worker|judge)"
+    return re.search(person, name, re.IGNORECASE) is not None
+
+
+def _columns_of_annotators(table: SourceTable, candidates: Sequence[str]) -> list[str]:
+    """Columns that have the same classes, as those that hold the labels of one annotator each."""
+    columns_of_classes: dict[frozenset[str], list[str]] = {}
+    for name in candidates:
+        values = table.sample_of(name)
+        if _could_be_classes(values):
+            classes = frozenset(label_names(values))
+            columns_of_classes.setdefault(classes, []).append(name)
+    largest = max(columns_of_classes.values(), key=len, default=[])
+    return largest if len(largest) > 1 else []
 
 
 def _are_binary(values: Sequence[object]) -> bool:

@@ -9,11 +9,13 @@ from typing import Any
 
 from tokensieve.errors import InputError
 from tokensieve.escape import option
+from tokensieve.read.annotation_columns import AnnotationColumns
 from tokensieve.read.annotations import (
     Agreement,
     Annotation,
     annotations_at,
     annotations_beside,
+    annotations_in_columns,
     leads_to_annotations,
     vote,
 )
@@ -31,6 +33,7 @@ class LabelColumn:
         wanted: the columns of the table to read.
         counts: of annotated documents: "annotated" by several, and those with "no_majority".
         disagreements: rows whose annotators chose different labels.
+        has_annotators: whether a cell, or several columns, hold the labels of several annotators.
     """
 
     def __init__(self, table: SourceTable, name: str, settings: SourceSettings) -> None:
@@ -45,6 +48,8 @@ class LabelColumn:
         self.disagreements: list[int] = []
         self._annotator = settings.annotator
         self._annotators: set[str] = set()
+        annotated_by = settings.annotated_by or ()
+        self._one_each = list(annotated_by) if len(annotated_by) > 1 else []
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
         sample = self._sample(column)
@@ -53,15 +58,19 @@ class LabelColumn:
         self._beside = [
             companion for companion in companions if has_users and companion in table.columns
         ]
-        self._has_annotators = has_users or leads_to_annotations(sample, self._keys)
-        if self._annotator is not None and not self._has_annotators:
-            raise InputError(
-                f"{table.name}: --annotator is for lists of annotations that name their annotator, "
-                f"but {name!r} is none; leave it out"
-            )
-        self.wanted = [column if self._has_annotators and not has_users else name, *self._beside]
+        self.has_annotators = (
+            bool(self._one_each) or has_users or leads_to_annotations(sample, self._keys)
+        )
+        if not self.has_annotators:
+            self._leave_annotator_to_rows(settings)
+        if self._one_each:
+            self.wanted = [table.checked_column(each, "annotators") for each in self._one_each]
+        elif self.has_annotators and not has_users:
+            self.wanted = [column]
+        else:
+            self.wanted = [name, *self._beside]
         self._check_no_objects()
-        if self._has_annotators:
+        if self.has_annotators:
             columns = [self._sample(label) for label in self.wanted]
             self._is_exclusive = all(
                 len(annotation.labels) == 1
@@ -81,6 +90,18 @@ class LabelColumn:
             else:
                 self._check_no_object(cells)
 
+    def _leave_annotator_to_rows(self, settings: SourceSettings) -> None:
+        """Take a named annotator for that of rows; an `InputError` if no column names these."""
+        if self._annotator is None:
+            return
+        if AnnotationColumns.of(self.table, settings, [self.name]) is None:
+            raise InputError(
+                f"{self.table.name}: --annotator needs a column that names each row's annotator, "
+                f"or lists of annotations in {self.name!r}: name the column with "
+                "--annotated-by COLUMN, or leave --annotator out"
+            )
+        self._annotator = None
+
     def _sample(self, name: str) -> list[Any]:
         """The first cells of a column; none of a table without rows."""
         with suppress(InputError):
@@ -98,6 +119,9 @@ class LabelColumn:
     def _annotators_note(self) -> str:
         if self._annotator is not None:
             return f"only the labels of annotator {self._annotator!r} are read"
+        if self._one_each:
+            columns = listed(self._one_each)
+            return f"columns {columns} hold the labels of one annotator each; the majority counts"
         return f"{self.name!r} holds the labels of several annotators; the majority counts"
 
     def _check_no_objects(self) -> None:
@@ -137,7 +161,7 @@ class LabelColumn:
     def cells(self, batch: Batch, first_row: int) -> Values:
         """The cells of a batch, which begins at this row: a label, or a list of labels."""
         values = batch[self.wanted[0]]
-        if self._has_annotators:
+        if self.has_annotators:
             columns = [as_list(batch[name]) for name in self.wanted]
             rows = enumerate(zip(*columns, strict=True), first_row)
             return [self._voted(cells, row) for row, cells in rows]
@@ -147,6 +171,8 @@ class LabelColumn:
 
     def _annotations(self, cells: Sequence[object]) -> list[Annotation]:
         """What each annotator of a document chose."""
+        if self._one_each:
+            return annotations_in_columns(self._one_each, cells)
         if self._beside:
             statuses = cells[2] if len(cells) > 2 else None
             return annotations_beside(cells[0], cells[1], statuses)

@@ -99,11 +99,11 @@ def settings_per_label(source: Source, settings: S) -> SettingsPerLabel[S]:
 
     A column of lists gives one audit per label, several columns one each, an ordinary column none.
     """
-    names = [settings.label] if isinstance(settings.label, str) else list(settings.label or ())
+    names = settings.label_columns()
     table = open_source(source, settings).train
     if len(names) > 1:
         return _audit_per_column(table, names, settings)
-    taken = [settings.split, settings.by, settings.environments]
+    taken = [settings.split, settings.by, settings.environments, settings.row_annotator]
     column = labelled_columns(
         table,
         settings.text,

@@ -9,6 +9,10 @@ import numpy as np
 import polars as pl
 
 from tokensieve.errors import InputError
+from tokensieve.escape import option
+from tokensieve.name_lists import joined_names
+from tokensieve.read.annotation_columns import AnnotationColumns
+from tokensieve.read.annotation_rows import merge_annotations
 from tokensieve.read.classes import (
     SingleDocument,
     check_labels_exist,
@@ -19,8 +23,9 @@ from tokensieve.read.classes import (
 )
 from tokensieve.read.collect import CollectedDocuments, CollectedParts, collect_documents
 from tokensieve.read.column_tokens import ColumnTokens
-from tokensieve.read.columns import LabelledColumns, labelled_columns
+from tokensieve.read.columns import LabelledColumns, annotators_beside, labelled_columns
 from tokensieve.read.corpus import SCORE_SIDES, Corpus
+from tokensieve.read.label_column import LabelColumn
 from tokensieve.read.likely_groups import likely_groups
 from tokensieve.read.opened import OpenedSource
 from tokensieve.read.reading_report import ReadingReport
@@ -168,14 +173,13 @@ class _LabelledReader:
         tokens = ColumnTokens(table, {name: (name,) for name in settings.columns})
         part = opened.part_column(settings)
         taken = [*other_columns.values(), *tokens.names]
-        if part is not None:
-            taken.append(part)
+        taken += [name for name in (part, settings.row_annotator) if name is not None]
         columns = labelled_columns(table, settings.text, label, taken)
         repeated = {*columns.texts, columns.label} & {*tokens.names, part}
         if repeated:
-            option = "--split" if part in repeated else "--columns"
+            flag = "--split" if part in repeated else "--columns"
             raise InputError(
-                f"{table.name}: text, label and {option} must be different columns; "
+                f"{table.name}: text, label and {flag} must be different columns; "
                 f"{min(map(str, repeated))!r} is named twice"
             )
         if settings.role is not None and not any(table.has_chats(name) for name in columns.texts):
@@ -197,15 +201,52 @@ class _LabelledReader:
 
     def collect(self, table: SourceTable) -> CollectedParts:
         """The documents of a table: those for training, and those marked for testing."""
-        return collect_documents(
+        return self._collected(table, self.columns, self.other_columns, self.part)
+
+    def _collected(
+        self,
+        table: SourceTable,
+        columns: LabelledColumns,
+        other_columns: Mapping[str, str],
+        part: str | None,
+    ) -> CollectedParts:
+        """The documents of a table; its rows of one text by several annotators are one document."""
+        beside = annotators_beside(table, columns)
+        if beside and not self.settings.annotated_by:
+            table.notes = (
+                *table.notes,
+                f"columns {listed(beside)} may hold the labels of one annotator each: for their "
+                f"majority pass {option('--annotated-by', joined_names(beside))}",
+            )
+        annotations = self._annotation_columns(table, columns)
+        annotation_columns = {} if annotations is None else annotations.by_name
+        parts = collect_documents(
             table,
-            self.columns.texts,
-            self.columns.label,
+            columns.texts,
+            columns.label,
             self.settings,
-            other_columns=self.other_columns,
-            part=self.part,
+            other_columns={**other_columns, **annotation_columns},
+            part=part,
             columns=self.tokens,
         )
+        if annotations is None:
+            return parts
+        return merge_annotations(parts, annotations, table, self.settings.annotator)
+
+    def _annotation_columns(
+        self, table: SourceTable, columns: LabelledColumns
+    ) -> AnnotationColumns | None:
+        """The column of the annotators of rows, if there is one that has no other purpose."""
+        if LabelColumn(table, columns.label, self.settings).has_annotators:
+            return None
+        taken = {
+            *columns.texts,
+            columns.label,
+            self.part,
+            *self.other_columns.values(),
+            *self.tokens.names,
+        }
+        return AnnotationColumns.of(table, self.settings, taken)
 
     def collect_test(self, table: SourceTable, is_named: bool) -> CollectedDocuments | None:
         """The documents of another source for testing; None if it has no labels.
@@ -221,9 +262,7 @@ class _LabelledReader:
             return None
         texts = tuple(table.checked_column(name, "text") for name in texts)
         label = table.checked_column(label, "label")
-        return collect_documents(
-            table, texts, label, self.settings, other_columns={}, columns=self.tokens
-        ).train
+        return self._collected(table, LabelledColumns(texts, label), {}, None).train
 
 
 def _test_side(

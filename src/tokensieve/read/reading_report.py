@@ -35,6 +35,7 @@ _NOTES_ON_DOCUMENTS = {
         "document", "whose whole text is a word for a missing value, such as 'nan', kept"
     ),
     "repeated_headers": _Note("row", "with the names of the columns again, left out"),
+    "further_annotations": _Note("row", "with a further annotation of a document"),
     "trimmed": _Note("label", "with surrounding spaces, trimmed"),
     "duplicates": _Note("repeated document", "(same text and label), kept"),
     "duplicates_dropped": _Note("repeated document", "(same text and label), left out"),

@@ -114,6 +114,11 @@ class SourceSettings:
         metavar="NAME",
         default_text="the majority's",
     )
+    annotated_by: Sequence[str] | None = _columns(
+        None,
+        "Column that names each row's annotator, or columns with one annotator's labels each.",
+        default_text="recognised",
+    )
     label_separator: str | None = option(
         None, "Separates several labels of one document, such as '|'.", metavar="MARK"
     )
@@ -148,9 +153,24 @@ class SourceSettings:
             raise InputError(
                 f"the separator must be one ASCII character, such as ; or |, not {mark!r}"
             )
+        if self.annotated_by is not None:
+            self._check_annotators()
         group: object = self.group
         if isinstance(group, str | list | tuple):
             object.__setattr__(self, "group", _groups_from(group))
+
+    def _check_annotators(self) -> None:
+        """Each annotator has one column, and these hold the labels."""
+        given = self.annotated_by or ()
+        names = names_from(given) if isinstance(given, str) else tuple(map(str, given))
+        object.__setattr__(self, "annotated_by", names)
+        if len(set(names)) < len(names):
+            raise InputError(f"--annotated-by names a column twice: {', '.join(names)}")
+        if len(names) > 1 and self.label not in (None, names[0]):
+            raise InputError(
+                "the columns of --annotated-by hold the labels: leave out --label, or name one "
+                "column with --annotated-by, which says who labelled each row"
+            )
 
     def with_options(self, options: Mapping[str, object]) -> Self:
         """The settings with some of their fields replaced."""
@@ -161,12 +181,24 @@ class SourceSettings:
         current = {name: getattr(self, name) for name in names}
         return type(self)(**current | dict(options))
 
+    @property
+    def row_annotator(self) -> str | None:
+        """The column that names each row's annotator, if it is named."""
+        if self.annotated_by is None or len(self.annotated_by) != 1:
+            return None
+        return self.annotated_by[0]
+
+    def label_columns(self) -> list[str]:
+        """The label columns that are named; of annotators with a column each, the first."""
+        if self.label is None:
+            has_column_each = self.annotated_by is not None and len(self.annotated_by) > 1
+            return list(self.annotated_by or ())[:1] if has_column_each else []
+        label: object = self.label
+        return list(label) if isinstance(label, list | tuple) else [str(label)]
+
     def one_label(self) -> str | None:
         """The one label column, if any; an `InputError` where several are named."""
-        if self.label is None:
-            return None
-        label: object = self.label
-        names = list(label) if isinstance(label, list | tuple) else [str(label)]
+        names = self.label_columns()
         if len(names) > 1:
             raise InputError(
                 f"name one label column, not {len(names)}: only `tokensieve audit` takes several"
@@ -332,6 +364,7 @@ class ReadSettings(SourceSettings):
             "pairs": self.pairs,
             "weight": self.sample_weight is not None,
             "columns": self.columns,
+            "annotated-by": self.annotated_by,
             "label-separator": self.label_separator,
             "duplicates drop": self.duplicates == "drop",
             "task scores": self.task == "scores",

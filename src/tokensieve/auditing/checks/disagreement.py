@@ -36,6 +36,7 @@ class Disagreement(Check):
         if not n_annotated or len(rows) < MIN_FRACTION * n_annotated:
             return
         share = Share.count(len(rows), n_annotated)
+        n_documents = reading.counts["rows"] - reading.counts["further_annotations"]
         n_without_majority = reading.counts["no_majority"]
         details = [f"{share.as_counts} documents with several annotations got different labels"]
         if n_without_majority:
@@ -45,7 +46,7 @@ class Disagreement(Check):
         yield self.finding(
             audit,
             # a disagreement leaves one of two labels in doubt
-            severity=len(rows) / max(reading.counts["rows"], 1) / 2,
+            severity=len(rows) / max(n_documents, 1) / 2,
             headline=(
                 f"Annotators disagree on {len(rows):,} of the {n_annotated:,} documents with "
                 f"several annotations ({percent(share.value)})"
