@@ -204,6 +204,11 @@ def test_tied_types_of_equal_value_have_no_strict_minimum() -> None:
     assert refused(arrays)
 
 
+def test_tiny_embeddings_are_not_taken_for_equal() -> None:
+    """The squares of these differences are too small for double precision."""
+    assert (checker.lengths(np.full((2, 3), 1e-170)) >= 1e-170 * np.sqrt(3)).all()
+
+
 def test_an_undecided_limit_has_no_certificate() -> None:
     found = verify(contradicted()[0], VerifySettings(d=64, eta=400.0, max_steps=3))
     assert not any(name.startswith("certificate") for name in found.files())

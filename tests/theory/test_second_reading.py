@@ -232,3 +232,39 @@ def test_forces_move_R_no_further_than_the_proof_says(reach: float) -> None:
     ratio = -np.expm1(-x) / x
     assert ratio.min() >= -np.expm1(-reach) / reach * (1 - 1e-12)
     assert ratio.max() <= np.expm1(reach) / reach * (1 + 1e-12)
+
+
+def gradient_of_balance(x: mpf, classes: list[tuple[int, mpf]], target: mpf) -> mpf:
+    """Ψ'(x) on a line: Ψ = Σ λ e^{−n x} + target x."""
+    return target - sum(n * size * mpmath.exp(-n * x) for n, size in classes)
+
+
+def curvature_of_balance(x: mpf, classes: list[tuple[int, mpf]]) -> mpf:
+    return sum(n * n * size * mpmath.exp(-n * x) for n, size in classes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_the_balance_is_enclosed_as_the_proof_says(seed: int) -> None:
+    """Newton and Kantorovich for Ψ, with forces of both signs: a strict minimum within ϱ."""
+    rng = np.random.default_rng(seed)
+    classes = [(1, mpf(1)), (int(rng.integers(2, 9)), mpf(rng.uniform(-0.02, 1.0)))]
+    nu = curvature_of_balance(mpf(0), classes)
+    third = sum(abs(size) * n**3 for n, size in classes)
+    largest = min(nu**2 / (4 * third), nu / (4 * max(n for n, _ in classes)))
+    slope = mpf(rng.uniform(-0.999, 0.999)) * largest
+    target = slope + sum(n * size for n, size in classes)
+    near = 2 * abs(slope) / nu
+    ends = [gradient_of_balance(x, classes, target) for x in (-near, near)]
+    assert ends[0] < 0 < ends[1]
+    for k in range(-10, 11):
+        assert curvature_of_balance(near * k / 10, classes) > mpf("0.17") * nu
+
+
+def test_the_balance_needs_short_steps_for_long_classes() -> None:
+    """Without |n| ϱ ≤ ½, the curvature within ϱ has no bound: an earlier checker left this out."""
+    classes = [(1, mpf(1)), (100, mpf("1e-8"))]
+    nu = curvature_of_balance(mpf(0), classes)
+    slope = mpf("0.2")
+    assert 4 * slope * sum(size * n**3 for n, size in classes) < nu**2
+    assert curvature_of_balance(-2 * slope / nu, classes) > 1e6 * nu

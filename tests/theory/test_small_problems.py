@@ -1,7 +1,8 @@
 """Verdicts on small random problems against an independent integration in high precision.
 
 The integration knows nothing of the package: implicit Euler steps in log t with Newton's method, in 200
-bits, from log t = −6 to 30. Its gaps decide what "stays finite" and "grows like log t" should mean.
+bits, from log t = −6 to 30, or to 60 where it disagrees. Its gaps decide what "stays finite" and
+"grows like log t" should mean.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ KINDS = (
 FAST = 4  # problems in the fast suite, one of each of as many kinds
 BITS = 200
 BEGINS, ENDS = -6.0, 30.0
+LATER = 60.0  # a curve that contradicts the verdict is followed to here
 FIRST_STEP = 0.1
 TOLERANCE = 1e-4  # of a step, relative to p
 
@@ -162,23 +164,41 @@ def compare(kind: str, seed: int) -> str:
     limit = verdict(given)
     if limit.fate == "not settled":
         return limit.fate
-    times = [ENDS - 8.0, ENDS - 4.0, ENDS]
-    early, middle, late = HighPrecision(given).followed(given.p, times)
-    rate = (late - middle) / 4.0
-    has_changed = np.abs(rate - (middle - early) / 4.0).max() > 0.1 * (1 + np.abs(rate).max())
+    curve = HighPrecision(given)
+    points = curve.followed(given.p, [ENDS - 8.0, ENDS - 4.0, ENDS])
     is_predicted = any(change.log_time > ENDS - 4.0 for change in limit.changes)
-    if has_changed or is_predicted:
+    if not is_steady(points) or is_predicted:
         return "not settled at the end of the independent curve"
-    m = given.counts.matrix
     expected = np.zeros(given.E.shape[1]) if limit.direction is None else limit.direction
+    if not agree(given, points, expected):
+        # A selection may look settled for long and change later.
+        points = curve.followed(points[-1], [LATER - 8.0, LATER - 4.0, LATER], begins=ENDS)
+    assert agree(given, points, expected), f"{kind} {seed}"
+    return limit.fate
+
+
+def speeds(points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """How fast p moves, in log t, between three points four units apart."""
+    early, middle, late = points
+    return (middle - early) / 4.0, (late - middle) / 4.0
+
+
+def is_steady(points: list[np.ndarray]) -> bool:
+    before, after = speeds(points)
+    return bool(np.abs(after - before).max() <= 0.1 * (1 + np.abs(after).max()))
+
+
+def agree(given: Problem, points: list[np.ndarray], expected: np.ndarray) -> bool:
+    """Whether the gaps of every document grow as the verdict says."""
+    _, rate = speeds(points)
+    m = given.counts.matrix
     for k in range(given.counts.n_documents):
         E = given.E[m.indices[m.indptr[k] : m.indptr[k + 1]]]
-        apart = E[1:] - E[0]
+        apart = (E[1:] - E[0]) @ (rate - expected)
         # One over log t is what the offset may still cost, and Euler's steps are long.
-        np.testing.assert_allclose(
-            apart @ rate, apart @ expected, atol=0.15, err_msg=f"{kind} {seed}"
-        )
-    return limit.fate
+        if np.abs(apart).max(initial=0.0) > 0.15:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("kind", KINDS[:FAST])
