@@ -284,7 +284,7 @@ class TiedLoss:
         """M₃: no third derivative along unit vectors y is larger."""
         rows = np.zeros((self.certificate.n_types, self.E.ncols()))
         rows[self.types], error = rounded(self.E)
-        length = (self.certificate.widths(rows) + 2 * error) * arb(1)
+        length = balls(exact(self.certificate.widths(rows))) + 2 * error
         values = self.certificate.ranges(self.certificate.tied)
         first, second = values * length / 4, values * length**2 / 4
         third = MAX_THIRD_OF_LOSS * first**3 + first * second * 3 / 4 + values * length**3 * 7 / 16
