@@ -8,12 +8,13 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from tokensieve.arrays import Floats
 from tokensieve.evidence.paired import (
     PairedDifference,
     _score,
+    coin_tosses,
     difference_interval,
     sign_flip_p,
 )
@@ -46,6 +47,12 @@ def test_random_signs_against_all_of_them(seed: int) -> None:
         for signs in itertools.product((-1, 1), repeat=len(sums))
     ]
     assert sign_flip_p(sums) == pytest.approx(np.mean(extreme))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 25_001])
+def test_coin_tosses_are_scipys_binomial(n: int) -> None:
+    expected = binom.pmf(np.arange(n + 1), n, 0.5)
+    np.testing.assert_allclose(coin_tosses(n), expected, rtol=1e-11, atol=1e-300)
 
 
 def test_single_items_are_mcnemars_exact_test() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import fisher_exact
+from scipy.stats import fisher_exact, hypergeom
 
 from tokensieve.evidence.order import (
     WINDOW,
@@ -12,6 +12,7 @@ from tokensieve.evidence.order import (
     count_pairs,
     documents_in_order,
     fisher_p,
+    hypergeometric_tail,
     predictive_pairs,
 )
 
@@ -81,3 +82,16 @@ def test_the_exact_test_is_scipys() -> None:
     expected = fisher_exact([[18, 2], [10, 30]], alternative="greater").pvalue
     one = fisher_p(np.array([18]), np.array([20]), np.array([28]), np.array([60]), 1)
     assert one[0] == pytest.approx(expected)
+
+
+def test_the_hypergeometric_tail_is_scipys() -> None:
+    rng = np.random.default_rng(0)
+    n_all = rng.integers(50, 30_000, 1_000)
+    n_marked = rng.integers(1, n_all)
+    n_drawn = rng.integers(1, n_all)
+    expected_hits = n_marked * (n_drawn / n_all)
+    fewest = np.ceil(expected_hits + 3 * np.sqrt(expected_hits)).astype(np.int64)
+    fewest = np.minimum(fewest, np.minimum(n_marked, n_drawn))
+    tail = hypergeometric_tail(fewest, n_all, n_marked, n_drawn)
+    scipys = hypergeom.sf(fewest - 1, n_all, n_marked, n_drawn)
+    np.testing.assert_allclose(tail, scipys, rtol=1e-9, atol=1e-300)

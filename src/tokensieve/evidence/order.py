@@ -32,8 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import hypergeom
+from scipy.special import gammaln, ndtr
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.evidence.intervals import false_discovery
@@ -47,6 +46,7 @@ MIN_LIFT = 0.2  # of the way from the rate without the pair to certain (or to ne
 FALSE_DISCOVERIES = 0.01  # level of q: of a hundred pairs listed, one by chance
 PHRASE_LEVEL = 0.05  # p without the phrase; above it the phrase explains the pair
 SAME_DOCUMENTS = 0.5  # Jaccard index of the documents of two pairs that are one
+NEGLIGIBLE = 1e-17  # of a sum: less than half a unit in the last place of a double
 EXACT_ABOVE = 8.0  # χ² from which Fisher's exact test is computed; below it no pair is a discovery
 MAX_PAIRS = 20
 HALF_A_DOCUMENT = 0.5  # added to each cell, so that its logarithm is finite (Haldane 1940)
@@ -430,12 +430,42 @@ def fisher_p(right: Ints, n_with: Ints, right_all: Ints, n_all: Ints, n_tests: i
     variance = expected * (1 - right_all / n) * (1 - n_with / n)
     excess = right - expected
     is_tested = (excess > 0) & (excess**2 > EXACT_ABOVE * variance)
-    tail = hypergeom.sf(
-        right[is_tested] - 1, n_all[is_tested], right_all[is_tested], n_with[is_tested]
+    tail = hypergeometric_tail(
+        right[is_tested], n_all[is_tested], right_all[is_tested], n_with[is_tested]
     )
     p_value = np.ones(len(right))
     p_value[is_tested] = np.minimum(1.0, n_tests * tail)
     return p_value
+
+
+def hypergeometric_tail(fewest: Ints, n_all: Ints, n_marked: Ints, n_drawn: Ints) -> Floats:
+    """P(X ≥ fewest) for the number X of marked items among some drawn from all, shape of fewest.
+
+    `fewest` is at least the expected number, so that the terms of the sum fall and it can end where
+    they no longer change it. `scipy.stats.hypergeom.sf` agrees to ten digits; importing scipy.stats
+    takes 0.7 s.
+    """
+    n_unmarked = n_all - n_marked
+    log_term = (
+        log_choose(n_marked, fewest)
+        + log_choose(n_unmarked, n_drawn - fewest)
+        - log_choose(n_all, n_drawn)
+    )
+    hits = fewest.astype(np.float64)
+    term = np.ones(len(fewest))  # relative to the first
+    total = np.ones(len(fewest))
+    while np.any(term > NEGLIGIBLE * total):
+        # P(X = k + 1)/P(X = k), which reaches 0 with the last possible k
+        growth = (n_marked - hits) * (n_drawn - hits)
+        term = term * np.maximum(growth, 0.0) / ((hits + 1) * (n_unmarked - n_drawn + hits + 1))
+        total += term
+        hits += 1
+    return np.asarray(np.exp(log_term) * total)
+
+
+def log_choose(n: Ints, k: Ints) -> Floats:
+    """The logarithm of the number of ways to choose k of n items."""
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floats:

@@ -28,14 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 import scipy.sparse as sp
-from scipy.stats import rankdata
 
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
-from tokensieve.auditing.artefacts.shapes import without_field
 from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.evidence.score_ranks import middle_ranks
 
 MAX_DOCUMENTS = 6_000  # of a class; a draw of more moves an AUC by less than its standard error
 MIN_EACH = 3  # documents with a word and without it, below which there is no AUC
@@ -123,13 +121,13 @@ def types_of(use: WordUse, candidate: Candidate) -> Ints:
     return np.array(types, dtype=np.int64)
 
 
-def usual_area(use: WordUse) -> UsualArea:
-    """The context AUC of ordinary words (module docstring)."""
+def usual_area(use: WordUse, ordinary: Sequence[Ints]) -> UsualArea:
+    """The context AUC of ordinary words (module docstring), given those of each class."""
     counts = use.counts
     n_each = max(2, min(ORDINARY_PER_CLASS, ORDINARY_IN_ALL // counts.n_classes))
     areas: list[Area] = []
-    for label in range(counts.n_classes):
-        chosen = spread_over_frequency(ordinary_words(use, label), counts.present[:, label], n_each)
+    for label, words in enumerate(ordinary):
+        chosen = spread_over_frequency(words, counts.present[:, label], n_each)
         own_types = [np.array([word]) for word in chosen.tolist()]
         areas += ClassTexts.of(use, label).areas(counts.holders(chosen), own_types)
     return fitted_line([area for area in areas if np.isfinite(area.error)])
@@ -139,13 +137,13 @@ def ordinary_words(use: WordUse, label: int) -> Ints:
     """Words not significantly more frequent in a class."""
     counts = use.counts
     present = counts.present[:, label]
-    n_documents = counts.present.sum(axis=1)
+    n_documents = use.n_documents
     share = counts.class_sizes[label] / counts.n_documents
     is_ordinary = (
         (present >= MIN_ORDINARY_DOCUMENTS)
         & (present <= counts.class_sizes[label] / 2)
         & (wilson_lower(present, n_documents) <= share)
-        & ~has_digit(counts.tokens)
+        & ~use.has_digit
     )
     return np.flatnonzero(is_ordinary)
 
@@ -186,12 +184,6 @@ def area_of_most(areas: Sequence[Area]) -> UsualArea:
     return UsualArea(float(np.median(known)), 0.0, float(spread), most_documents=1)
 
 
-def has_digit(tokens: np.ndarray) -> Bools:
-    """Which tokens contain a digit, apart from the names of their fields."""
-    bare = [without_field(str(token)) for token in tokens]
-    return pl.Series(bare, dtype=pl.String).str.contains(r"\d").to_numpy()
-
-
 @dataclass(frozen=True, eq=False)
 class ClassTexts:
     """The documents of a class as unit vectors of their weighted words.
@@ -209,16 +201,12 @@ class ClassTexts:
     @classmethod
     def of(cls, use: WordUse, label: int) -> ClassTexts:
         """The documents of a class."""
-        counts = use.counts
         documents = use.documents_of_class(label)
         if len(documents) > MAX_DOCUMENTS:
             drawn = np.random.default_rng(0).choice(documents, MAX_DOCUMENTS, replace=False)
             documents = np.sort(drawn)
-        n_with = np.maximum(counts.present.sum(axis=1), 1)
-        weight = np.log(counts.n_documents / n_with)
-        weight[has_digit(counts.tokens)] = 0.0
         presence = use.presence[documents]
-        weighted = sp.csr_array(presence @ sp.diags_array(weight))
+        weighted = sp.csr_array(presence @ sp.diags_array(use.weight))
         lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
         vectors = sp.csr_array(sp.diags_array(1 / np.maximum(lengths, 1e-12)) @ weighted)
         return cls(documents, presence, vectors)
@@ -238,8 +226,11 @@ class ClassTexts:
         for column, types in enumerate(own_types):
             is_left_out[types, column] = True
         # copies of a text tie, whatever the order of sums
-        ranks = rankdata(np.round(self._scores(contains, is_left_out), 9), axis=0)
-        return [area_of_ranks(*columns) for columns in zip(ranks.T, contains.T, strict=True)]
+        scores = np.round(self._scores(contains, is_left_out), 9)
+        return [
+            area_of_ranks(middle_ranks(column), is_containing)
+            for column, is_containing in zip(scores.T, contains.T, strict=True)
+        ]
 
     def _scales(self, is_left_out: Bools) -> Floats:
         """What gives a document's vector length 1 without what is left out, or 0."""

@@ -134,8 +134,9 @@ def neighbours_of(
     outer_right = beyond_fixed_run(order, right, 1)
     class_rates = rates[candidate.classes[0] if len(candidate.classes) == 1 else -1]
     inserted = inserted_between(order, outer_left, outer_right, class_rates)
-    is_phrase = is_fixed_phrase(order, left, right)
-    if len(candidate.words) == 1 and is_in_most_texts(order, begins):
+    run = FixedRun(left, right, outer_left, outer_right)
+    is_phrase = reaches_edge(order, run)
+    if len(candidate.words) == 1 and is_in_most_texts(order, begins, is_phrase):
         inserted = NOT_TOLD
     return Neighbours(
         inserted=inserted,
@@ -191,12 +192,33 @@ def stands_in_fixed_phrase(order: WordOrder, words: tuple[str, ...]) -> bool:
     return is_fixed_phrase(order, left, right)
 
 
+@dataclass(frozen=True, eq=False)
+class FixedRun:
+    """The runs of words that nearly always stand around some positions.
+
+    Attributes:
+        left, right: the neighbours of the positions.
+        outer_left, outer_right: the places beyond the runs.
+    """
+
+    left: Ints
+    right: Ints
+    outer_left: Ints
+    outer_right: Ints
+
+
 def is_fixed_phrase(order: WordOrder, left: Ints, right: Ints) -> bool:
     """Whether fixed words reach from the neighbours of a word to an edge of its texts."""
     outer_left = beyond_fixed_run(order, left, -1)
     outer_right = beyond_fixed_run(order, right, 1)
-    is_longer = (outer_left != left).any() or (outer_right != right).any()
-    return bool(is_longer and (is_edge(order, outer_left) or is_edge(order, outer_right)))
+    return reaches_edge(order, FixedRun(left, right, outer_left, outer_right))
+
+
+def reaches_edge(order: WordOrder, run: FixedRun) -> bool:
+    """Whether a fixed run is longer than the positions that it is around, and ends at an edge."""
+    is_longer = (run.outer_left != run.left).any() or (run.outer_right != run.right).any()
+    ends_at_edge = is_edge(order, run.outer_left) or is_edge(order, run.outer_right)
+    return bool(is_longer and ends_at_edge)
 
 
 def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
@@ -292,12 +314,12 @@ def same_slots(order: WordOrder, begins: Ints) -> Ints:
     return np.flatnonzero(is_same & has_neighbour)
 
 
-def is_in_most_texts(order: WordOrder, begins: Ints) -> bool:
+def is_in_most_texts(order: WordOrder, begins: Ints, is_phrase: bool) -> bool:
     """Whether most texts have a word of the same family, or the fixed phrase around some positions,
-    whatever fills its slot.
+    if there is one (`is_phrase`), whatever fills its slot.
     """
     shape = order.ids[begins[0]]
-    if is_fixed_phrase(order, begins - 1, begins + 1):
+    if is_phrase:
         alike = same_slots(order, begins)
     elif is_family((order.words[shape],)):
         alike = np.flatnonzero(order.ids == shape)

@@ -132,9 +132,9 @@ class Usual:
     def of(cls, use: WordUse, candidates: Sequence[Candidate]) -> Usual:
         """What is usual in these texts; with few ordinary words, what is among the candidates."""
         n_classes = use.counts.n_classes
-        area = usual_area(use)
-        n_ordinary = [len(ordinary_words(use, label)) for label in range(n_classes)]
-        has_ordinary = [min(n / ENOUGH_ORDINARY, 1.0) for n in n_ordinary]
+        ordinary = [ordinary_words(use, label) for label in range(n_classes)]
+        area = usual_area(use, ordinary)
+        has_ordinary = [min(len(words) / ENOUGH_ORDINARY, 1.0) for words in ordinary]
         if area is UNKNOWN_AREA:
             has_ordinary = [1.0] * n_classes  # the candidates stand in for them
         written = min((1 - use.order.repetition) / (1 - MAX_REPETITION), 1.0)
@@ -185,6 +185,11 @@ def observe(
     left_out = types_left_out(use, candidates, pool, peers)
     areas = context_areas(use, candidates, left_out)
     relatives = Relatives.of(use)
+    joined = joined_fractions(
+        texts,
+        [candidate.words for candidate in candidates],
+        [candidate.documents for candidate in candidates],
+    )
     observed = []
     for i, candidate in enumerate(candidates):
         neighbours = neighbours_of(use.order, candidate, counts.labels, usual.pairs)
@@ -201,7 +206,7 @@ def observe(
             certainty=candidate.certainty,
             kinship=float(is_kin(names, candidate.words)),
             repeated=repeated(use, candidate),
-            joined=joined_fraction(texts, candidate.words, candidate.documents),
+            joined=float(joined[i]),
             relatives=float(np.log1p(min(n_relatives, MAX_RELATIVES))),
             phrase=float(len(candidate.words) > 1),
             group=float(len(candidate.classes) > 1),
@@ -303,7 +308,7 @@ def repeated(use: WordUse, candidate: Candidate) -> float:
     """The logarithm of a word's occurrences per document; a phrase counts as occurring once."""
     if candidate.type < 0:
         return 0.0
-    occurrences = use.counts.matrix[candidate.documents][:, [candidate.type]].sum()
+    occurrences = use.occurrences_of(candidate.type, candidate.documents)
     return float(np.log(max(occurrences / len(candidate.documents), 1.0)))
 
 
@@ -311,11 +316,35 @@ def joined_fraction(texts: pl.Series | StoredTexts, words: Sequence[str], docume
     """The fraction of some of its texts where a word or phrase is part of a code, an address or
     markup.
     """
-    sample = documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
+    return float(joined_fractions(texts, [words], [documents])[0])
+
+
+def joined_fractions(
+    texts: pl.Series | StoredTexts,
+    phrases: Sequence[Sequence[str]],
+    documents: Sequence[Ints],
+) -> Floats:
+    """`joined_fraction` of each phrase in its documents, with one call of Polars for all."""
+    samples = [sample_of(containing) for containing in documents]
+    sizes = [len(sample) for sample in samples]
+    if not samples:
+        return np.empty(0)
+    patterns = pl.Series([joined_pattern(words) for words in phrases], dtype=pl.String)
+    number = np.repeat(np.arange(len(samples)), sizes)
+    sampled = pl.Series(texts.gather(np.concatenate(samples)), dtype=pl.String)
+    is_joined = sampled.str.contains(patterns.gather(number)).to_numpy()
+    return np.asarray(np.bincount(number, is_joined, len(samples)) / sizes)
+
+
+def sample_of(documents: Ints) -> Ints:
+    """Some documents, evenly spread over all of them."""
+    return documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
+
+
+def joined_pattern(words: Sequence[str]) -> str:
+    """A regular expression of a word or phrase that is joined to what stands beside it."""
     written = r"[\W_]*".join(re.escape(without_field(word)).replace("0", r"\d+") for word in words)
-    pattern = f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
-    sample_texts = pl.Series(texts.gather(sample), dtype=pl.String)
-    return float(sample_texts.str.contains(pattern).to_numpy().mean())
+    return f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
 
 
 def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:

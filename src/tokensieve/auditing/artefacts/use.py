@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.arrays import Bools, Ints, select
-from tokensieve.auditing.artefacts.shapes import shaped
+from tokensieve.arrays import Bools, Floats, Ints, select
+from tokensieve.auditing.artefacts.shapes import shaped, without_field
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
@@ -58,6 +58,35 @@ class WordUse:
     def type_of(self) -> dict[str, int]:
         """The place of each word among the types."""
         return {str(word): i for i, word in enumerate(self.counts.tokens)}
+
+    @cached_property
+    def n_documents(self) -> Ints:
+        """How many documents contain each word, shape (|S|,)."""
+        return np.asarray(self.counts.present.sum(axis=1))
+
+    @cached_property
+    def has_digit(self) -> Bools:
+        """Which words contain a digit, apart from the names of their fields, shape (|S|,)."""
+        bare = [without_field(str(token)) for token in self.counts.tokens]
+        return pl.Series(bare, dtype=pl.String).str.contains(r"\d").to_numpy()
+
+    @cached_property
+    def weight(self) -> Floats:
+        """log(n/documents that contain the word); 0 of numbers, shape (|S|,)."""
+        weight = np.log(self.counts.n_documents / np.maximum(self.n_documents, 1))
+        return np.asarray(np.where(self.has_digit, 0.0, weight))
+
+    @cached_property
+    def by_word(self) -> sp.csc_array:
+        """`counts.matrix`, word by word."""
+        return sp.csc_array(self.counts.matrix)
+
+    def occurrences_of(self, word_type: int, documents: Ints) -> float:
+        """How often a word occurs in some documents."""
+        column = self.by_word
+        own = slice(*column.indptr[word_type : word_type + 2])
+        is_asked = np.isin(column.indices[own], documents)
+        return float(column.data[own][is_asked].sum())
 
     def documents_of_class(self, label: int) -> Ints:
         """The documents of one class."""
