@@ -286,8 +286,9 @@ class TiedLoss:
         rows[self.types], error = rounded(self.E)
         length = balls(exact(self.certificate.widths(rows))) + 2 * error
         values = self.certificate.ranges(self.certificate.tied)
-        first, second = values * length / 4, values * length**2 / 4
-        third = MAX_THIRD_OF_LOSS * first**3 + first * second * 3 / 4 + values * length**3 * 7 / 16
+        first: np.ndarray = values * length / 4
+        second: np.ndarray = values * length**2 / 4
+        third = first**3 * MAX_THIRD_OF_LOSS + first * second * 3 / 4 + values * length**3 * 7 / 16
         return (sum(third, ZERO) / self.certificate.n).upper()
 
 
