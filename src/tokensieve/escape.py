@@ -141,8 +141,9 @@ def _split_user(rest: str) -> tuple[str, str]:
     return (user, after) if mark else ("", rest)
 
 
-# with one slash where a path was made of it
-_ADDRESS = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):/{1,2}([^\s'\"<>]+)")
+# With one slash where a path was made of it. The longest registered scheme has 36 letters; without
+# a limit, a long word would be searched again from each of its letters.
+_ADDRESS = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]{1,40}):/{1,2}([^\s'\"<>]+)")
 
 
 def _public(found: re.Match[str]) -> str:

@@ -992,6 +992,29 @@ ARGILLA = [
 
 SEVERAL_LABELS = [
     Layout(
+        "Lists of labels without quotes in the cells of a CSV",
+        {
+            "posts.csv": csv_bytes(
+                rows(
+                    text=TEXTS,
+                    labels=[f"[{y}, all]" if i % 3 else f"[{y}]" for i, y in enumerate(LABELS)],
+                )
+            )
+        },
+        "audit posts.csv",
+        several=True,
+    ),
+    Layout(
+        "doccano's CSV: several labels between number signs",
+        {
+            "posts.csv": csv_bytes(
+                rows(text=TEXTS, label=[f"{y}#all" if i % 3 else y for i, y in enumerate(LABELS)])
+            )
+        },
+        "audit posts.csv --label-separator '#'",
+        several=True,
+    ),
+    Layout(
         "Arrays of numpy in the cells of a CSV",
         {
             "posts.csv": csv_bytes(

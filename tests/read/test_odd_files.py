@@ -167,6 +167,45 @@ def test_writers_who_repeat_each_other_are_no_annotators() -> None:
     assert len(read_corpus(data, annotated_by="user").labels) == N
 
 
+@pytest.mark.parametrize("mark", ["#", "\n", ", "])
+def test_labels_between_marks_may_be_several(mark: str) -> None:
+    joint = [f"{y}{mark}long" if i % 3 else y for i, y in enumerate(LABELS)]
+    lines = " ".join(read_corpus((TEXTS, joint)).reading.lines())
+    assert "--label-separator" in lines
+    assert "C#" not in " ".join(read_corpus((TEXTS, ["C#", "F#"] * (N // 2))).reading.lines())
+
+
+def test_rows_of_a_document_that_are_lists_are_named(tmp_path: Path) -> None:
+    parts = {"train": [[t, y] for t, y in zip(TEXTS, LABELS, strict=True)], "val": [["a", "b"]]}
+    path = write(tmp_path, "a.json", json.dumps(parts).encode())
+    with pytest.raises(InputError, match="'train' contains lists such as") as caught:
+        read_corpus(path)
+    assert "--text" not in str(caught.value)
+
+
+def test_long_cells_take_no_quadratic_time() -> None:
+    n = 100_000
+    for cell in (
+        "[{}" + "\n" * n + "x",
+        "[" + " " * n + "{",
+        "[" + "' " * n,
+        "<" * n + "x",
+        "a " * n + "!",
+    ):
+        assert read_corpus(([*TEXTS, cell], [*LABELS, "positive"])).texts[N] == cell
+        labels = [cell + "?" if i % 6 == 1 else y for i, y in enumerate(LABELS)]
+        assert len(read_corpus((TEXTS, labels)).labels) == N
+        winner = [cell if i == 1 else "a" if i % 3 else "b" for i in range(N)]
+        judged = pl.DataFrame({"a": GOOD, "b": BAD, "w": winner})
+        with pytest.raises(InputError, match="w"):
+            read_corpus(judged, pairs="a,b", winner="w")
+    prompts = [f"\n\nHuman: hi {i}" + "\n" * n + "\n\nAssistant: ha" for i in range(N)]
+    transcripts = pl.DataFrame(
+        {"a": [f"{prompt} yes" for prompt in prompts], "b": [f"{prompt} no" for prompt in prompts]}
+    )
+    assert len(read_corpus(transcripts, pairs="a,b").labels) == 2 * N
+
+
 def test_texts_with_several_ids_stay_apart() -> None:
     rows = rows_of_annotations([[y, y] for y in LABELS])
     again = [row | {"id": row["id"] + 100} for row in rows[:2]]

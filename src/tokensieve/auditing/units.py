@@ -35,8 +35,8 @@ TIME_STAMP = re.compile(
     rf"|{_TIME}(?:,?[ ]+(?:on[ ])?(?:{_DATE.replace('s1', 's3').replace('s2', 's4')}))?)(?![\w/])",
     re.IGNORECASE,
 )
-# telephone numbers and the like: 030-525869
-_NUMBER_IN_PARTS = re.compile(r"(?<![\w.])\d{2,}(?:-\d{2,})+(?!\w)")
+# telephone numbers and the like: 030-525869; a longer chain would be searched again from each part
+_NUMBER_IN_PARTS = re.compile(r"(?<![\w.])\d{2,}(?:-\d{2,}){1,50}(?!\w)")
 # the line above a signature: marks alone on the last line of a text
 _SIGNATURE_LINE = re.compile(r"(?:^|\n)[ \t]*[-–—_*=~]{2,}\s*\Z")
 

@@ -13,7 +13,8 @@ from tokensieve.read.chats import chat_text, has_role, message_role, text_key
 from tokensieve.read.written_lists import literal_list
 
 _FIRST_TURN = re.compile(r"\s*(Human|User|H|Q|Question|SUBREDDIT)\s*:", re.IGNORECASE)
-_REPLY = re.compile(r"\n\s*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
+# A mark is looked for in its line alone: over line breaks, a search takes quadratic time.
+_REPLY = re.compile(r"\n[^\S\n]*(Assistant|AI|Bot|A|Answer)\s*:", re.IGNORECASE)
 ASSISTANT = "assistant"  # whose messages are compared unless another role is named
 
 
@@ -51,7 +52,9 @@ def answer_cells(values: Mapping[str, Any], columns: Sequence[str]) -> Sequence[
     """
     cells = [parsed_list(values[name]) for name in columns]
     if len(cells) == 1:
-        return cells[0] if isinstance(cells[0], list) else cells
+        if isinstance(cells[0], list):
+            return cells[0]
+        return cells
     return [_joined_turns(cell) for cell in cells]
 
 
@@ -65,8 +68,12 @@ def alternatives(cell: Any) -> Sequence[Any]:
 
 def parsed_list(cell: Any) -> Any:
     """A list that is written as JSON or Python text; any other cell as it is."""
-    entries = literal_list(cell) if isinstance(cell, str) else None
-    return cell if entries is None else entries
+    entries = None
+    if isinstance(cell, str):
+        entries = literal_list(cell)
+    if entries is None:
+        return cell
+    return entries
 
 
 def _joined_turns(cell: Any) -> Any:
@@ -93,7 +100,9 @@ def has_roles(cells: Sequence[Any]) -> bool:
 
 def _as_conversation(cell: Any) -> Any:
     """A single message, {"role": …, "content": …}, as a conversation; any other cell as it is."""
-    return [cell] if text_key([cell]) is not None else cell
+    if text_key([cell]) is not None:
+        return [cell]
+    return cell
 
 
 # ---- conversations
@@ -117,18 +126,26 @@ def _read_conversations(cells: Sequence[list[Any]], role: str) -> Answers:
         return Answers([chat_text(cell[-1:]) for cell in cells])
     replies = [cell[n_common:] or cell[-1:] for cell in cells]
     prompt = chat_text(cells[0][:n_common])
-    if not all(any(has_role(message, role) for message in reply) for reply in replies):
-        is_default = role == ASSISTANT  # nobody calls himself so: all messages are compared
-        return Answers(
-            [chat_text(reply, None if is_default else role) for reply in replies], prompt
-        )
-    other_messages = [
-        [message for message in reply if not has_role(message, role)] for reply in replies
-    ]
-    are_different = any(reply_part != other_messages[0] for reply_part in other_messages)
-    roles = [message_role(message) for reply_part in other_messages for message in reply_part]
-    differ_in_role = roles[0] if are_different else ""
-    return Answers([chat_text(reply, role) for reply in replies], prompt, differ_in_role)
+    if not all(_is_said_by(role, reply) for reply in replies):
+        role_read = role
+        if role == ASSISTANT:  # nobody calls himself so: all messages are compared
+            role_read = None
+        return Answers([chat_text(reply, role_read) for reply in replies], prompt)
+    texts = [chat_text(reply, role) for reply in replies]
+    return Answers(texts, prompt, _other_role_that_differs(replies, role))
+
+
+def _is_said_by(role: str, messages: Sequence[Any]) -> bool:
+    return any(has_role(message, role) for message in messages)
+
+
+def _other_role_that_differs(replies: Sequence[list[Any]], role: str) -> str:
+    """Who else says different things in several replies; "" if nobody does."""
+    others = [[message for message in reply if not has_role(message, role)] for reply in replies]
+    if all(messages == others[0] for messages in others):
+        return ""
+    first_reply_with_others = next(messages for messages in others if messages)
+    return message_role(first_reply_with_others[0])
 
 
 def _is_conversation_beside_text(cells: Sequence[Any]) -> bool:
@@ -171,7 +188,8 @@ def _turns(transcript: str) -> list[_Turn]:
         return []
     user = re.escape(first[1])
     assistant = re.escape(reply[1])
-    marks = list(re.finditer(rf"(?:^|\n)\s*({user}|{assistant})\s*:", transcript, re.IGNORECASE))
+    mark_at_line = rf"(?:^|\n)[^\S\n]*({user}|{assistant})\s*:"
+    marks = list(re.finditer(mark_at_line, transcript, re.IGNORECASE))
     ends = [mark.start() for mark in marks[1:]]
     ends.append(len(transcript))
     return [
@@ -197,10 +215,12 @@ def _read_transcripts(cells: Sequence[str], role: str) -> Answers:
     rests = [turns[n_common:] or turns[-1:] for turns in transcripts]
     answers = ["\n".join(_said_by(turns, is_assistant)) for turns in rests]
     prompts = [_said_by(turns, not is_assistant) for turns in rests]
-    other_role = "user" if is_assistant else ASSISTANT
-    are_different = any(transcript != prompts[0] for transcript in prompts)
     prompt = cells[0][: rests[0][0].start].strip()
-    return Answers(answers, prompt, other_role if are_different else "")
+    if all(said == prompts[0] for said in prompts):
+        return Answers(answers, prompt)
+    if is_assistant:
+        return Answers(answers, prompt, "user")
+    return Answers(answers, prompt, ASSISTANT)
 
 
 def _last_reply(transcript: str) -> str:

@@ -56,7 +56,7 @@ def written_chat(value: object) -> list[Any] | None:
     text = value.strip()
     entries = literal_list(text)
     if entries is None:  # numpy separates entries by line breaks
-        entries = literal_list(re.sub(r"\}\s*\n\s*\{", "}, {", text))
+        entries = literal_list(re.sub(r"\}[^\S\n]*\n\s*\{", "}, {", text))
     return entries if text_key(entries) is not None else None
 
 

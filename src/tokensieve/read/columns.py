@@ -50,7 +50,10 @@ def text_columns(table: SourceTable, text: str | Sequence[str] | None) -> tuple[
         InputError: it is not clear which one.
     """
     if text:
-        names = list(map(str, text)) if isinstance(text, list | tuple) else [str(text)]
+        if isinstance(text, list | tuple):
+            names = list(map(str, text))
+        else:
+            names = [str(text)]
         for name in names:
             table.checked_column(name, "text")
         if len(set(names)) < len(names):
@@ -111,7 +114,9 @@ def labelled_columns(
     Raises:
         InputError: it is not clear which ones; the message has a command that works.
     """
-    texts = text_columns(table, text) if text else ()
+    texts: tuple[str, ...] = ()
+    if text:
+        texts = text_columns(table, text)
     recognised = list[str]()
     if label is not None:
         label = table.checked_column(label, "label")
@@ -143,7 +148,9 @@ def verdict_column(table: SourceTable) -> str | None:
     if "answer" not in table.columns:
         return None
     values = {str(value) for value in table.sample["answer"]}
-    return "answer" if values and values <= {"accept", "reject", "ignore"} else None
+    if values and values <= {"accept", "reject", "ignore"}:
+        return "answer"
+    return None
 
 
 def _check_header(table: SourceTable, recognised: Sequence[str]) -> None:
@@ -175,13 +182,7 @@ def _looks_like_data(name: str) -> bool:
 
 def _recognised_text(table: SourceTable, columns: Sequence[str], label_is_open: bool) -> str:
     """The column of the text, among those that no option names."""
-    flat = [name for name in columns if not _has_objects(table, name)]  # else the text lies within
-    named = _with_known_name(flat, TEXT_NAMES)
-    prose = [name for name in columns if _is_prose(table.sample[name])]
-    named_prose = [name for name in named if name in prose]
-    if len(named) > 1 and len(named_prose) == 1:
-        named = named_prose
-    candidates = named or prose
+    candidates = _possible_texts(table, columns)
     answering = [name for name in candidates if not _is_asking(name)]
     if [name.lower() for name in answering] == ["completion"]:  # KTO: what is labelled
         candidates = answering
@@ -190,6 +191,17 @@ def _recognised_text(table: SourceTable, columns: Sequence[str], label_is_open: 
     if len(candidates) == 1:
         return candidates[0]
     raise _unclear_text(table, columns, candidates, label_is_open)
+
+
+def _possible_texts(table: SourceTable, columns: Sequence[str]) -> list[str]:
+    """The columns with a well-known name, of which prose comes first; else those of prose."""
+    flat = [name for name in columns if not _has_objects(table, name)]  # else the text lies within
+    named = _with_known_name(flat, TEXT_NAMES)
+    prose = [name for name in columns if _is_prose(table.sample[name])]
+    named_prose = [name for name in named if name in prose]
+    if len(named) > 1 and len(named_prose) == 1:
+        return named_prose
+    return named or prose
 
 
 def _unclear_text(
@@ -207,14 +219,21 @@ def _unclear_text(
     if label_is_open:
         alternatives = [name for name in columns if name not in candidates]
         alternatives = alternatives or [name for name in columns if name != text]
-        labels = _with_known_name(alternatives, LABEL_NAMES)
-        labels += [name for name in alternatives if _could_be_classes(table.sample[name])]
-        labels = labels or _nested_labels(table, text)
-        command += " " + option("--label", labels[0]) if labels else " --label COLUMN"
+        command += _label_option(table, alternatives, text)
     return InputError(
         f"{table.name}: cannot tell which column holds the text: {listed(candidates)}? "
         f"Pass {command}{_possible_cause(table)}"
     )
+
+
+def _label_option(table: SourceTable, columns: Sequence[str], text: str) -> str:
+    """The option that names the likeliest label column, behind that of the text."""
+    labels = _with_known_name(columns, LABEL_NAMES)
+    labels += [name for name in columns if _could_be_classes(table.sample[name])]
+    labels = labels or _nested_labels(table, text)
+    if labels:
+        return " " + option("--label", labels[0])
+    return " --label COLUMN"
 
 
 def _is_asking(name: str) -> bool:
@@ -247,16 +266,26 @@ def _recognised_label(table: SourceTable, columns: Sequence[str], texts: Sequenc
         raise _no_label(table, texts)
     verdict = verdict_column(table)
     without_verdict = [name for name in columns if name != verdict] or list(columns)
-    named = _with_known_name(without_verdict, LABEL_NAMES)
-    candidates = named or [name for name in without_verdict if not _is_prose(table.sample[name])]
-    if len(candidates) > 1 and not named:
-        classes = [name for name in candidates if _could_be_classes(table.sample[name])]
-        candidates = classes or candidates
-        candidates = _without_annotators(candidates) or candidates
+    candidates = _possible_labels(table, without_verdict)
     if len(candidates) == 1:
         has_one_value = len({str(value) for value in table.sample[candidates[0]]}) == 1
-        return verdict if verdict and has_one_value else candidates[0]
+        if verdict and has_one_value:
+            return verdict
+        return candidates[0]
     raise _unclear_label(table, candidates or without_verdict, texts)
+
+
+def _possible_labels(table: SourceTable, columns: Sequence[str]) -> list[str]:
+    """The columns with a well-known name, else those of classes, else those without prose."""
+    named = _with_known_name(columns, LABEL_NAMES)
+    if named:
+        return named
+    candidates = [name for name in columns if not _is_prose(table.sample[name])]
+    if len(candidates) < 2:
+        return candidates
+    classes = [name for name in candidates if _could_be_classes(table.sample[name])]
+    candidates = classes or candidates
+    return _without_annotators(candidates) or candidates
 
 
 def _without_annotators(candidates: Sequence[str]) -> list[str]:
@@ -303,7 +332,9 @@ def annotators_beside(table: SourceTable, columns: LabelledColumns) -> list[str]
     if not names or columns.label not in table.columns:
         return []
     classes = set(label_names(table.sample[columns.label]))
-    return names if set(label_names(table.sample[names[0]])) <= classes else []
+    if set(label_names(table.sample[names[0]])) <= classes:
+        return names
+    return []
 
 
 def _is_of_annotator(name: str) -> bool:
@@ -320,7 +351,9 @@ def _columns_of_annotators(table: SourceTable, candidates: Sequence[str]) -> lis
             classes = frozenset(label_names(values))
             columns_of_classes.setdefault(classes, []).append(name)
     largest = max(columns_of_classes.values(), key=len, default=[])
-    return largest if len(largest) > 1 else []
+    if len(largest) > 1:
+        return largest
+    return []
 
 
 def _are_binary(values: Sequence[object]) -> bool:
@@ -408,7 +441,9 @@ def _paths_to_values(value: object, path: str) -> list[str]:
             return []
         inner_paths = [_paths_to_values(inner, f"{path}.{key}") for key, inner in value.items()]
         return [inner_path for paths in inner_paths for inner_path in paths]
-    return [path] if isinstance(value, str | int) else []
+    if isinstance(value, str | int):
+        return [path]
+    return []
 
 
 def _rank_as_label(path: str) -> int:
@@ -420,7 +455,9 @@ def _rank_as_label(path: str) -> int:
         return 0
     if re.search(r"value|name", last):
         return 1
-    return 3 if re.search(r"(^|_)(id|user|type)s?$", last) else 2
+    if re.search(r"(^|_)(id|user|type)s?$", last):
+        return 3
+    return 2
 
 
 # ---- names and values
@@ -430,7 +467,9 @@ def _with_known_name(columns: Sequence[str], names: Sequence[str]) -> list[str]:
     """The columns with a well-known name; only the one with the first name, if it occurs."""
     matching = [column for column in columns if column.strip().lower() in names]
     first = [column for column in matching if column.strip().lower() == names[0]]
-    return first if len(first) == 1 else matching
+    if len(first) == 1:
+        return first
+    return matching
 
 
 def _is_prose(values: Sequence[object]) -> bool:

@@ -192,7 +192,9 @@ def cell_texts(source: str, cells: Sequence[TextCell], column: str) -> pl.Series
     has_texts = any(isinstance(value, str) for value in values)
     texts = []
     for cell, value in zip(cells, values, strict=True):
-        text = str(value) if has_texts and is_number(value) else value
+        text = value
+        if has_texts and is_number(value):
+            text = str(value)
         if not (text is None or isinstance(text, str)):
             raise InputError(
                 f"{source}: row {cell.row + 1}: {column!r} is {text!r:.40}, not text; choose "
@@ -216,7 +218,9 @@ def write_rows(rows: Sequence[Row], name: str, source: str) -> bytes:
         out.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     else:
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        separator = "," if suffix == ".csv" else "\t"
+        separator = "\t"
+        if suffix == ".csv":
+            separator = ","
         writer = csv.DictWriter(out, columns, delimiter=separator)
         writer.writeheader()
         writer.writerows({key: _csv_cell(value) for key, value in row.items()} for row in rows)
@@ -225,7 +229,9 @@ def write_rows(rows: Sequence[Row], name: str, source: str) -> bytes:
 
 def _csv_cell(value: object) -> object:
     """A value as a cell: lists and objects as JSON, which every command reads again."""
-    return cell_text(value) if isinstance(value, list | dict) else value
+    if isinstance(value, list | dict):
+        return cell_text(value)
+    return value
 
 
 def _parquet(rows: Sequence[Row], source: str) -> bytes:
@@ -233,10 +239,14 @@ def _parquet(rows: Sequence[Row], source: str) -> bytes:
     import polars as pl
 
     is_parquet = Path(source).suffix.lower() == ".parquet" and Path(source).is_file()
-    types = dict(pl.read_parquet_schema(source)) if is_parquet else {}
+    types = {}
+    if is_parquet:
+        types = dict(pl.read_parquet_schema(source))
     flat = [{key: _without_depth(value) for key, value in row.items()} for row in rows]
     columns = dict.fromkeys(key for row in flat for key in row)
-    schema: Mapping[str, Any] | None = {key: types.get(key) for key in columns} if types else None
+    schema: Mapping[str, Any] | None = None
+    if types:
+        schema = {key: types.get(key) for key in columns}
     binary = io.BytesIO()
     try:
         frame = pl.DataFrame(flat, schema=schema, infer_schema_length=None)
@@ -255,7 +265,9 @@ def _without_depth(value: Any) -> Any:
 
 
 def _is_deeper_than(value: object, limit: int) -> bool:
-    children = list(value.values()) if isinstance(value, dict) else value
+    children = value
+    if isinstance(value, dict):
+        children = list(value.values())
     if not isinstance(children, list):
         return False
     return limit == 0 or any(_is_deeper_than(child, limit - 1) for child in children)

@@ -69,7 +69,9 @@ class Pairing:
 
     def select(self, mask: NDArray[np.bool_]) -> Pairing:
         """The pairs where `mask`, shape (n,), is true."""
-        position = None if self.position is None else self.position[mask]
+        position = None
+        if self.position is not None:
+            position = self.position[mask]
         return replace(self, units=self.units[mask], position=position)
 
     def without_mirrored_ties(
@@ -145,7 +147,9 @@ class Corpus:
     @property
     def texts(self) -> pl.Series | StoredTexts:
         """n texts, without nulls."""
-        return self.frame["text"] if self.stored is None else self.stored
+        if self.stored is None:
+            return self.frame["text"]
+        return self.stored
 
     def rows_of(self, documents: Ints, part: str = "train", token: str = "") -> pl.DataFrame:
         """Documents as rows of the source, with columns token, part, row and label.
@@ -170,7 +174,10 @@ class Corpus:
 
     def _texts_without_columns(self) -> Iterator[pl.Series]:
         """Batches of texts; where values of columns follow one field of text, the text alone."""
-        batches = iter([self.frame["text"]]) if self.stored is None else self.stored.batches()
+        if self.stored is None:
+            batches = iter([self.frame["text"]])
+        else:
+            batches = self.stored.batches()
         has_one_text = len(self.fields) - len(self.columns) == 1
         if not (self.columns and has_one_text):
             yield from batches
@@ -217,13 +224,17 @@ class Corpus:
     def weights(self) -> Floats | None:
         """The training weight of each document, shape (n,); None if none were given."""
         weights = self._column("weight")
-        return None if weights is None else weights.to_numpy()
+        if weights is None:
+            return None
+        return weights.to_numpy()
 
     @property
     def scores(self) -> Floats | None:
         """The score of each document, shape (n,); None if labels are classes."""
         scores = self._column("score")
-        return None if scores is None else scores.to_numpy()
+        if scores is None:
+            return None
+        return scores.to_numpy()
 
     def require_classes(self, command: str) -> None:
         """Raise an `InputError` if labels are scores, which the command cannot use."""
@@ -234,12 +245,16 @@ class Corpus:
             )
 
     def _column(self, name: str) -> pl.Series | None:
-        return self.frame[name] if name in self.frame.columns else None
+        if name in self.frame.columns:
+            return self.frame[name]
+        return None
 
     @cached_property
     def units(self) -> Ints | None:
         """0 … U−1 for the groups in order of first appearance, shape (n,); None without groups."""
-        return None if self.groups is None else index_by_first_appearance(self.groups.to_list())
+        if self.groups is None:
+            return None
+        return index_by_first_appearance(self.groups.to_list())
 
     def with_texts(self, texts: pl.Series) -> Corpus:
         """The same documents with other texts, read as one column."""
@@ -249,12 +264,18 @@ class Corpus:
     def filter(self, mask: NDArray[np.bool_]) -> Corpus:
         """A subset of the documents; for pairs, always both sides."""
         is_kept = pl.Series(mask)
-        stored = None if self.stored is None else self.stored.filter(is_kept)
-        pairs = None if self.pairs is None else self.pairs.select(mask[::2])
+        stored = None
+        if self.stored is not None:
+            stored = self.stored.filter(is_kept)
+        pairs = None
+        if self.pairs is not None:
+            pairs = self.pairs.select(mask[::2])
         return replace(self, frame=self.frame.filter(is_kept), stored=stored, pairs=pairs)
 
     def __repr__(self) -> str:
-        test = "" if self.test is None else f" and {self.test.frame.height:,} for testing"
+        test = ""
+        if self.test is not None:
+            test = f" and {self.test.frame.height:,} for testing"
         return (
             f"Corpus({for_display(self.name)!r}: {self.frame.height:,} documents{test}, "
             f"{len(self.classes)} classes)"

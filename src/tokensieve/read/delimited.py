@@ -104,12 +104,16 @@ class _Start(NamedTuple):
         except csv.Error:
             return []
         may_be_cut_off = len(rows) > 2 and len(self.lines) == FIRST_LINES
-        return rows[:-1] if may_be_cut_off else rows
+        if may_be_cut_off:
+            return rows[:-1]
+        return rows
 
 
 def _quoting(has_quotes: bool) -> Literal[0, 3]:
     """The rule of the csv module."""
-    return csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+    if has_quotes:
+        return csv.QUOTE_MINIMAL
+    return csv.QUOTE_NONE
 
 
 class _Fit(NamedTuple):
@@ -130,10 +134,17 @@ def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> 
     one before others. A line `sep=;` names it. Up to five lines with one field are a title if the
     line below them has a well-known name of a column and all rows have as many fields as that line.
     """
-    excel_line = _EXCEL_LINE.match(start[0]) if start else None
-    n_above = 1 if excel_line else 0
+    excel_line = None
+    if start:
+        excel_line = _EXCEL_LINE.match(start[0])
+    n_above = 0
+    if excel_line:
+        n_above = 1
     separator = settings.separator or (excel_line[1] if excel_line else None)
-    marks = [separator] if separator else list(dict.fromkeys(usual + SEPARATORS))
+    if separator:
+        marks = [separator]
+    else:
+        marks = list(dict.fromkeys(usual + SEPARATORS))
     lines = _Start(start, settings.quotes)
     if settings.header:
         n_comments = len(list(takewhile(_is_comment, start[n_above:])))
@@ -141,15 +152,23 @@ def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> 
         if n_comments and below is not None and below.has_known_name:
             return below.layout
     first = _layout_below(lines, marks, usual, n_above)
+    if first is None and settings.header:
+        first = _layout_below_title(lines, marks, usual, n_above, len(start))
     if first is not None:
         return first.layout
-    if settings.header:
-        last = min(n_above + MAX_TITLE_LINES, len(start) - 2)
-        for skip in range(n_above + 1, last + 1):
-            below = _layout_below(lines, marks, usual, skip)
-            if below is not None and below.has_known_name and below.has_title:
-                return below.layout
     return TableLayout(False, _best_mark(lines, marks, usual, n_above), n_above)
+
+
+def _layout_below_title(
+    lines: _Start, marks: Sequence[str], usual: str, n_above: int, n_lines: int
+) -> _LayoutBelow | None:
+    """The table below a title of up to five lines; None if there is none."""
+    last = min(n_above + MAX_TITLE_LINES, n_lines - 2)
+    for skip in range(n_above + 1, last + 1):
+        below = _layout_below(lines, marks, usual, skip)
+        if below is not None and below.has_known_name and below.has_title:
+            return below
+    return None
 
 
 class _LayoutBelow(NamedTuple):
@@ -321,7 +340,9 @@ class _DelimitedFile:
     def columns(self) -> list[str]:
         """The names of the columns; numbers where the file has none."""
         first_record = next(self.records(), None)
-        first_row = [] if first_record is None else first_record.fields[: MAX_COLUMNS + 1]
+        first_row = []
+        if first_record is not None:
+            first_row = first_record.fields[: MAX_COLUMNS + 1]
         if not first_row:
             raise InputError(f"{self.text.name} is empty; the first line must name the columns")
         names = [name.strip() for name in first_row]
@@ -334,7 +355,9 @@ class _DelimitedFile:
     def records(self) -> Iterator[_Record]:
         """The header, if there is one, then the rows, read strictly."""
         csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))  # a document may have 50 MB
-        row = 0 if self.has_header else 1
+        row = 1
+        if self.has_header:
+            row = 0
         n_fields = 0
         where = ""
         quoting = _quoting(self.has_quotes)
@@ -363,7 +386,9 @@ class _DelimitedFile:
                 yield _Record(first_line, [_as_written(field) for field in fields])
 
     def _uneven(self, place: str, fields: Sequence[str], n_expected: int) -> InputError:
-        first = "header" if self.has_header else "first row"
+        first = "first row"
+        if self.has_header:
+            first = "header"
         advice = "a field that contains the separator must be in double quotes"
         if len(fields) == n_expected + 1 and not fields[-1]:
             advice = f"it ends with a separator, and the {first} does not: make them alike"
@@ -374,7 +399,9 @@ class _DelimitedFile:
 
 def _hide_returns(line: str) -> str:
     """A line in which the csv module takes no carriage return for the end of the row."""
-    return re.sub(r"\r(?!\n|\Z)", HIDDEN_RETURN, line) if "\r" in line else line
+    if "\r" in line:
+        return re.sub(r"\r(?!\n|\Z)", HIDDEN_RETURN, line)
+    return line
 
 
 def _hide_quotes(line: str) -> str:
@@ -382,7 +409,9 @@ def _hide_quotes(line: str) -> str:
 
     Other backslashes stay, as in C:\\new.
     """
-    return re.sub(r'(?<!\\)((?:\\\\)*)\\"', rf"\1{HIDDEN_QUOTE}", line) if '\\"' in line else line
+    if '\\"' in line:
+        return re.sub(r'(?<!\\)((?:\\\\)*)\\"', rf"\1{HIDDEN_QUOTE}", line)
+    return line
 
 
 def _as_written(field: str) -> str:
@@ -484,7 +513,9 @@ def _hidden_row_notes(file: _DelimitedFile, n_columns: int) -> Iterator[str]:
     first = int(np.searchsorted(rows.row_of_line, hides_rows[0])) + 1
     last = first + int(rows.n_lines[hides_rows[0]]) - 1
     n_more = len(hides_rows) - 1
-    further = f", and so do those in {plural(n_more, 'other field')}" if n_more else ""
+    further = ""
+    if n_more:
+        further = f", and so do those in {plural(n_more, 'other field')}"
     yield (
         f"lines {first} to {last} are one row with a quoted field, but look like rows themselves"
         f"{further}; if quotes are ordinary characters in this file, pass --no-quotes"

@@ -31,7 +31,9 @@ def open_folder(path: Path, settings: SourceSettings, labelled: bool) -> OpenedS
         subfolders = _subfolders(path)
         parts = _train_and_test_folders(subfolders)
         train = parts.get("train", path)
-        test = parts.get("test") if "train" in parts else None
+        test = None
+        if "train" in parts:
+            test = parts.get("test")
         texts_of_label = _texts_of_labels(train)
         data_files = _data_files(train)
         loose_texts = sorted(path.glob("*.txt"))
@@ -39,22 +41,42 @@ def open_folder(path: Path, settings: SourceSettings, labelled: bool) -> OpenedS
     if loose_texts and not labelled and not (texts_of_label or data_files):
         return OpenedSource(_texts_table(path, {"": loose_texts}, settings, ("text",)))
     unlabelled = texts_of_label.pop(UNLABELLED, [])
-    ignored = {UNLABELLED: len(unlabelled)} if unlabelled else {}
     if texts_of_label and not (data_files and _has_other_files(texts_of_label.values())):
-        test_texts = _texts_of_labels(test) if test else {}
-        test_table = _texts_table(test, test_texts, settings) if test and test_texts else None
-        return OpenedSource(_texts_table(train, texts_of_label, settings), test_table, ignored)
+        table = _texts_table(train, texts_of_label, settings)
+        opened = OpenedSource(table, _test_texts_table(test, settings))
+        if unlabelled:
+            opened.ignored[UNLABELLED] = len(unlabelled)
+        return opened
     if data_files:
-        test_files = _data_files(test) if test else []
-        if not test_files:
-            return _open_data_files(data_files, settings)
-        return OpenedSource(_one_table(data_files, settings), _one_table(test_files, settings))
+        return _open_data_files_beside(test, data_files, settings)
     if len(subfolders) == 1:  # a folder that holds nothing else
         return open_folder(subfolders[0], settings, labelled)
     raise InputError(
         f"{str(path)!r} is a folder but not a data set; supported are data files, one subfolder of "
         ".txt files per label, or train/LABEL/*.txt beside test/LABEL/*.txt"
     )
+
+
+def _test_texts_table(test: Path | None, settings: SourceSettings) -> SourceTable | None:
+    """The texts of the folder for testing, if it has a subfolder of them per label."""
+    if test is None:
+        return None
+    texts_of_label = _texts_of_labels(test)
+    if not texts_of_label:
+        return None
+    return _texts_table(test, texts_of_label, settings)
+
+
+def _open_data_files_beside(
+    test: Path | None, data_files: Sequence[Path], settings: SourceSettings
+) -> OpenedSource:
+    """The data files for training, and those of the folder for testing, if it has any."""
+    test_files = []
+    if test is not None:
+        test_files = _data_files(test)
+    if not test_files:
+        return _open_data_files(data_files, settings)
+    return OpenedSource(_one_table(data_files, settings), _one_table(test_files, settings))
 
 
 def _one_table(files: Iterable[Path], settings: SourceSettings) -> SourceTable:
@@ -85,13 +107,17 @@ def _open_data_files(files: Sequence[Path], settings: SourceSettings) -> OpenedS
     parts: dict[str, list[SourceTable]] = {}
     for file in files:
         names = _PART_IN_NAME.findall(file.name.lower())
-        last = names[-1] if names else ""
+        last = ""
+        if names:
+            last = names[-1]
         parts.setdefault(_SAME_PART.get(last, last), []).append(file_table(file, settings))
     if "train" not in parts:
         return OpenedSource(concatenated([table for tables in parts.values() for table in tables]))
     train = concatenated(parts.pop("train"))
     test_tables = parts.pop("test", [])
-    test = concatenated(test_tables) if test_tables else None
+    test = None
+    if test_tables:
+        test = concatenated(test_tables)
     ignored = Counter[str]()
     for name, tables in parts.items():
         for table in tables:

@@ -87,6 +87,19 @@ class _FileState(NamedTuple):
         return cls(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+def _check_options(kind: FileKind | None, name: str, settings: SourceSettings) -> None:
+    """Refuse options of tables or of workbooks for a file of another kind."""
+    has_separator = kind is None or kind.polars_method == "read_csv"
+    has_table_option = settings.separator is not None or not settings.header or not settings.quotes
+    if has_table_option and not has_separator:
+        raise InputError(
+            f"{name}: --separator, --no-header and --no-quotes are for .csv and .tsv files: "
+            "leave them out"
+        )
+    if settings.sheet is not None and (kind is None or kind.begins != _WORKBOOK.begins):
+        raise InputError(f"{name}: --sheet is for workbooks: leave it out")
+
+
 def file_table(
     path: Path, settings: SourceSettings, name: str | None = None, rows: slice = ALL_ROWS
 ) -> SourceTable:
@@ -109,15 +122,7 @@ def file_table(
     _check_no_archive(path, name)
     suffix = _unpacked_suffix(path.name)
     kind = KINDS.get(suffix)
-    has_separator = kind is None or kind.polars_method == "read_csv"
-    has_table_option = settings.separator is not None or not settings.header or not settings.quotes
-    if has_table_option and not has_separator:
-        raise InputError(
-            f"{name}: --separator, --no-header and --no-quotes are for .csv and .tsv files: "
-            "leave them out"
-        )
-    if settings.sheet is not None and (kind is None or kind.begins != _WORKBOOK.begins):
-        raise InputError(f"{name}: --sheet is for workbooks: leave it out")
+    _check_options(kind, name, settings)
     unpacked, folder = PlainText.unpacked(path, name, settings.limits)
     if kind is None:
         table = _unnamed_table(suffix, unpacked, name, settings)

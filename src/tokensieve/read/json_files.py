@@ -121,6 +121,7 @@ def _rows_in(name: str, document: Any) -> list[Any] | None:
         rows = layout(document)
         if rows is not None:
             return rows
+    _check_no_lists_of_lists(name, document)
     lists = _lists_of_objects(document)
     if {"train", "test"} <= set(lists):
         raise InputError(
@@ -134,6 +135,16 @@ def _rows_in(name: str, document: Any) -> list[Any] | None:
     inner = [value for value in document.values() if isinstance(value, dict)]
     has_lists = any(isinstance(value, list) for value in document.values())
     return _rows_in(name, inner[0]) if len(inner) == 1 and not has_lists else None
+
+
+def _check_no_lists_of_lists(name: str, document: Mapping[str, Any]) -> None:
+    """Refuse parts whose rows are lists, such as [text, label], which name no columns."""
+    for key, rows in document.items():
+        if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows[:5]):
+            raise InputError(
+                f"{name}: {key!r} contains lists such as {str(rows[0])[:60]}; write each row as an "
+                'object with named fields, such as {"text": …, "label": …}, one part per file'
+            )
 
 
 def _lists_of_objects(document: Mapping[str, Any]) -> dict[str, list[Any]]:

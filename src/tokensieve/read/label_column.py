@@ -23,7 +23,7 @@ from tokensieve.read.columns import fields_inside
 from tokensieve.read.settings import SourceSettings
 from tokensieve.read.table import Batch, SourceTable, written_object
 from tokensieve.read.values import Values, as_list, listed, missing
-from tokensieve.read.written_lists import column_form, with_lists
+from tokensieve.read.written_lists import ListForm, column_form, with_lists
 
 
 class LabelColumn:
@@ -53,42 +53,55 @@ class LabelColumn:
         column = table.top_level_column(name)
         self._keys = name[len(column) + 1 :].split(".") if name != column else []
         sample = self._sample(column)
-        companions = [f"{name}.users", f"{name}.status"]
-        has_users = companions[0] in table.columns  # of Argilla
-        self._beside = [
-            companion for companion in companions if has_users and companion in table.columns
-        ]
+        self._beside = self._columns_beside()
         self.has_annotators = (
-            bool(self._one_each) or has_users or leads_to_annotations(sample, self._keys)
+            bool(self._one_each) or bool(self._beside) or leads_to_annotations(sample, self._keys)
         )
         if not self.has_annotators:
             self._leave_annotator_to_rows(settings)
-        if self._one_each:
-            self.wanted = [table.checked_column(each, "annotators") for each in self._one_each]
-        elif self.has_annotators and not has_users:
-            self.wanted = [column]
-        else:
-            self.wanted = [name, *self._beside]
+        self.wanted = self._wanted_columns(column)
         self._check_no_objects()
+        self._form: ListForm | None = None
         if self.has_annotators:
-            columns = [self._sample(label) for label in self.wanted]
-            self._is_exclusive = all(
-                len(annotation.labels) == 1
-                for cells in zip(*columns, strict=True)
-                for annotation in self._annotations(cells)
-            )
-            self._form = None
+            self._is_exclusive = self._is_exclusive_choice()
             self._add_note(self._annotators_note())
         else:
-            cells = self._sample(name)
-            self._form = column_form(cells)
-            if self._form is not None:
-                example = next(cell for cell in cells if self._is_written_list(cell))
-                self._add_note(
-                    f"column {name!r} holds lists written as text, such as {example[:40]!r}"
-                )
-            else:
-                self._check_no_object(cells)
+            self._recognise_lists()
+
+    def _columns_beside(self) -> list[str]:
+        """The columns of users and statuses that Argilla writes beside one of responses."""
+        companions = [f"{self.name}.users", f"{self.name}.status"]
+        if companions[0] not in self.table.columns:
+            return []
+        return [companion for companion in companions if companion in self.table.columns]
+
+    def _wanted_columns(self, column: str) -> list[str]:
+        if self._one_each:
+            return [self.table.checked_column(name, "annotators") for name in self._one_each]
+        if self.has_annotators and not self._beside:
+            return [column]
+        return [self.name, *self._beside]
+
+    def _is_exclusive_choice(self) -> bool:
+        """Whether every annotator chose one label in each of the first rows."""
+        columns = [self._sample(name) for name in self.wanted]
+        return all(
+            len(annotation.labels) == 1
+            for cells in zip(*columns, strict=True)
+            for annotation in self._annotations(cells)
+        )
+
+    def _recognise_lists(self) -> None:
+        """Find out whether the cells are lists that are written as text, and refuse objects."""
+        cells = self._sample(self.name)
+        self._form = column_form(cells)
+        if self._form is None:
+            self._check_no_object(cells)
+            return
+        example = next(cell for cell in cells if self._is_written_list(cell))
+        self._add_note(
+            f"column {self.name!r} holds lists written as text, such as {example[:40]!r}"
+        )
 
     def _leave_annotator_to_rows(self, settings: SourceSettings) -> None:
         """Take a named annotator for that of rows; an `InputError` if no column names these."""

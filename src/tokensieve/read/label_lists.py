@@ -70,15 +70,21 @@ def _entries(cell: object, separator: str | None) -> Sequence[object]:
     """The labels of a cell: a text without a separator, or any single value, is a list of one."""
     if isinstance(cell, str) and separator is not None:
         return cell.split(separator)
-    entries = cell.tolist() if hasattr(cell, "tolist") else cell
-    return entries if isinstance(entries, list | tuple) else [entries]
+    entries = cell
+    if hasattr(cell, "tolist"):
+        entries = cell.tolist()
+    if isinstance(entries, list | tuple):
+        return entries
+    return [entries]
 
 
 def _kind(entry: object) -> str:
     """What a value is that cannot be a label."""
     if isinstance(entry, list | tuple):
         return "lists (of marked parts of the text, perhaps)"
-    return "objects" if isinstance(entry, dict) else f"{type(entry).__name__} values"
+    if isinstance(entry, dict):
+        return "objects"
+    return f"{type(entry).__name__} values"
 
 
 def has_label(
@@ -176,7 +182,9 @@ def _count_labels(table: SourceTable, column: str, settings: ReadSettings) -> _L
         raise InputError(
             f"{table.name}: column {column!r} never contains {separator!r}; check --label-separator"
         )
-    return _LabelCounts(sizes, n_documents, has_several) if has_lists else None
+    if has_lists:
+        return _LabelCounts(sizes, n_documents, has_several)
+    return None
 
 
 def _cannot_be_lists(cells: Values) -> bool:

@@ -78,10 +78,14 @@ def _assemble_all(
     for side in sides:
         columns = reader.shown_columns
         if settings.task == "scores":
-            training = corpora[0] if corpora else None
+            training = None
+            if corpora:
+                training = corpora[0]
             assembly: _Assembly = _ScoreAssembly(side, final_labels, settings, columns, training)
         else:
-            classes = corpora[0].classes if corpora else None
+            classes = None
+            if corpora:
+                classes = corpora[0].classes
             assembly = _Assembly(side, final_labels, settings, columns, classes)
         corpora.append(
             replace(assembly.corpus(), fields=reader.fields, columns=reader.tokens.kinds)
@@ -177,7 +181,9 @@ class _LabelledReader:
         columns = labelled_columns(table, settings.text, label, taken)
         repeated = {*columns.texts, columns.label} & {*tokens.names, part}
         if repeated:
-            flag = "--split" if part in repeated else "--columns"
+            flag = "--columns"
+            if part in repeated:
+                flag = "--split"
             raise InputError(
                 f"{table.name}: text, label and {flag} must be different columns; "
                 f"{min(map(str, repeated))!r} is named twice"
@@ -192,7 +198,9 @@ class _LabelledReader:
     def fields(self) -> tuple[str, ...]:
         """The fields of each text; empty if it is one column."""
         names = (*self.columns.texts, *self.tokens.names)
-        return names if len(names) > 1 else ()
+        if len(names) > 1:
+            return names
+        return ()
 
     @property
     def shown_columns(self) -> tuple[str, str]:
@@ -219,7 +227,9 @@ class _LabelledReader:
                 f"majority pass {option('--annotated-by', joined_names(beside))}",
             )
         annotations = self._annotation_columns(table, columns)
-        annotation_columns = {} if annotations is None else annotations.by_name
+        annotation_columns = {}
+        if annotations is not None:
+            annotation_columns = annotations.by_name
         parts = collect_documents(
             table,
             columns.texts,
@@ -295,7 +305,9 @@ def _test_side(
     if opened.test is None:
         return []
     documents = reader.collect_test(opened.test, is_named=False)
-    mark = "" if documents is None else _hidden_mark(documents, train_rows)
+    mark = ""
+    if documents is not None:
+        mark = _hidden_mark(documents, train_rows)
     if documents is None or mark is not None:
         opened.hidden[_hidden_part(opened.test.name, mark or "")] = opened.test.height()
         return []
@@ -322,7 +334,9 @@ def _hidden_mark(
 
 def _hidden_part(name: str, mark: str) -> str:
     """The test documents of a part, and what they have in place of labels, for the report."""
-    return f"{name!r}, all labelled {mark!r}" if mark else f"{name!r} without a label"
+    if mark:
+        return f"{name!r}, all labelled {mark!r}"
+    return f"{name!r} without a label"
 
 
 class _Assembly:
@@ -365,7 +379,10 @@ class _Assembly:
             },
         )
         report.check_kept(self.name)
-        classes = self._new_classes(usable) if self.classes is None else self.classes
+        if self.classes is None:
+            classes = self._new_classes(usable)
+        else:
+            classes = self.classes
         self._check_classes(usable, classes)
         frame = self._numbered(usable, classes)
         return Corpus(frame, classes, self.name, report, stored=self._stored(usable))
@@ -438,14 +455,19 @@ class _Assembly:
             frame = frame.with_columns(group=pl.col("group").fill_null(own_group))
         if "weight" in frame.columns:
             is_test = self.classes is not None
-            frame = frame.drop("weight") if is_test else self._with_weights(frame)
+            if is_test:
+                frame = frame.drop("weight")
+            else:
+                frame = self._with_weights(frame)
         return frame.drop("at", "original")
 
     def _with_weights(self, frame: pl.DataFrame) -> pl.DataFrame:
         column = f"{self.name}: the column {self.settings.sample_weight!r} (--weight)"
         weights = frame["weight"].str.strip_chars().cast(pl.Float64, strict=False)
         for weight, row in frame.filter(weights.is_null()).select("weight", "row").iter_rows():
-            content = "no number" if weight is None else repr(weight[:40])
+            content = "no number"
+            if weight is not None:
+                content = repr(weight[:40])
             raise InputError(
                 f"{column} contains {content} in row {row}: "
                 "every document needs a number of at least 0"
@@ -471,7 +493,9 @@ class _ScoreAssembly(_Assembly):
         training: Corpus | None,
     ) -> None:
         """Assemble documents; `training` is that side's corpus if this is the test side."""
-        classes = None if training is None else training.classes
+        classes = None
+        if training is not None:
+            classes = training.classes
         super().__init__(side, final_labels, settings, columns, classes)
         self.training = training
 

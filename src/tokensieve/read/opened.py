@@ -62,18 +62,24 @@ def concatenated(tables: Sequence[SourceTable]) -> SourceTable:
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         for table in tables:
-            present = [name for name in names if name in table.columns]
-            for batch in table.read(present or table.columns[:1]):
-                absent_values = [None] * len(next(iter(batch.values())))
-                yield {name: batch[name] if name in present else absent_values for name in names}
+            yield from _with_missing_columns(table, names)
 
     def records() -> Iterator[Row]:
         for table in tables:
             yield from table.records()
 
-    names = [table.name for table in tables]
-    name = f"{len(tables)} files ({names[0]}, …)" if len(names) > 2 else " and ".join(names)
+    name = " and ".join(table.name for table in tables)
+    if len(tables) > 2:
+        name = f"{len(tables)} files ({first.name}, …)"
     columns = dict.fromkeys(column for table in tables for column in table.columns)
     notes = dict.fromkeys(note for table in tables for note in table.notes)
     first_line = any(table.first_line for table in tables)
     return SourceTable(name, list(columns), read, records, first_line, list(notes))
+
+
+def _with_missing_columns(table: SourceTable, names: Sequence[str]) -> Iterator[Batch]:
+    """Batches of these columns; one that the table lacks is missing in every row."""
+    present = [name for name in names if name in table.columns]
+    for batch in table.read(present or table.columns[:1]):
+        absent_values = [None] * len(next(iter(batch.values())))
+        yield {name: batch.get(name, absent_values) for name in names}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -108,7 +108,10 @@ class PairCollector(DocumentCollector):
         if usable and unit is None:
             self.counts["missing_label"] += 1
         # NUL prevents collisions with names that a column holds
-        unit_name = f"\0{row}" if unit is None else str(unit)
+        if unit is None:
+            unit_name = f"\0{row}"
+        else:
+            unit_name = str(unit)
         for better, worse, is_tie in usable:
             weight = (0.5 if is_tie else 1.0) / len(usable)
             orders = [(better, worse)]
@@ -116,7 +119,10 @@ class PairCollector(DocumentCollector):
                 self.counts["ties"] += 1
                 orders.append((worse, better))
             for first, second in orders:
-                position = Outcome.TIE if is_tie else Outcome(int(first > second))
+                if is_tie:
+                    position = Outcome.TIE
+                else:
+                    position = Outcome(int(first > second))
                 for label, answer in ((1, answers[first]), (0, answers[second])):
                     self._documents.append(
                         _Document(answer.text, label, row, weight, environment, unit_name, position)
@@ -144,7 +150,9 @@ class PairCollector(DocumentCollector):
 
     def _flush(self) -> None:
         """Keep the waiting documents, with the values of other columns as fields."""
-        columns = zip(*self._documents, strict=True) if self._documents else [()] * len(_SCHEMA)
+        columns: Iterable[tuple[Any, ...]] = [()] * len(_SCHEMA)
+        if self._documents:
+            columns = zip(*self._documents, strict=True)
         frame = pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True)), schema=_SCHEMA)
         frame = frame.with_columns(key=text_digests(frame["text"]))  # of the answers alone
         words = [pl.Series(column, dtype=pl.String) for column in zip(*self._words, strict=True)]
@@ -221,7 +229,9 @@ def _places(source: PairSource, position: Ints) -> Ints | None:
     if source.outcome_columns and len(source.columns) == 2:
         return position
     places = np.where(position == Outcome.TIE, Outcome.TIE, Outcome.UNKNOWN)
-    return None if (places == Outcome.UNKNOWN).all() else places
+    if (places == Outcome.UNKNOWN).all():
+        return None
+    return places
 
 
 def _position_notes(source: PairSource, position: Ints) -> list[str]:
@@ -238,7 +248,9 @@ def _position_notes(source: PairSource, position: Ints) -> list[str]:
     n_first = int((position == Outcome.FIRST).sum())
     interval = binomtest(n_first, n_decided).proportion_ci(method="wilson")
     is_fair = interval.low <= 0.5 <= interval.high
-    verdict = "" if is_fair else ", so its position predicts the preference"
+    verdict = ", so its position predicts the preference"
+    if is_fair:
+        verdict = ""
     notes.append(
         f"the first answer ({source.columns[0]!r}) wins {n_first / n_decided:.1%} of "
         f"{n_decided:,} pairs (95% CI {interval.low:.1%} to {interval.high:.1%}){verdict}"

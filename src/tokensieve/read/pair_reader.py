@@ -138,7 +138,9 @@ class PairReader:
         """Columns that name the model of either answer, such as model_a and model_b."""
         names = [self._by_lower_case.get(f"model_{side}") for side in self._sides]
         models = [name for name in names if name is not None]
-        return models if len(self.columns) == len(models) == 2 else []
+        if len(self.columns) == len(models) == 2:
+            return models
+        return []
 
     def _order_notes(self) -> list[str]:
         """How the preferred answer is known if only the order of the columns can say it.
@@ -310,7 +312,9 @@ class PairReader:
         parts = set[str]()
         for row in self._rows():
             parts.add(row.part)
-            side = test if row.part in TEST_NAMES else train
+            side = train
+            if row.part in TEST_NAMES:
+                side = test
             side.counts["rows"] += 1
             sides = self._sides_of(row)
             texts, prompt = self._answers(row, sides)
@@ -320,8 +324,11 @@ class PairReader:
             if comparisons is None:
                 side.counts["undecided"] += 1
                 continue
-            unit = row.values[self.by] if self.by else prompt
-            unit = None if missing(unit) else unit
+            unit = prompt
+            if self.by:
+                unit = row.values[self.by]
+            if missing(unit):
+                unit = None
             side.add_row(row.number, answers, comparisons, unit, row.environment)
         if self.settings.split is not None:
             check_parts(self.table, self.settings.split, parts)
@@ -404,7 +411,10 @@ class PairReader:
         for row in self._rows():
             side.counts["rows"] += 1
             unit = row.values[self.by or ""]
-            unit_name = f"row {row.number}" if missing(unit) else str(unit)
+            if missing(unit):
+                unit_name = f"row {row.number}"
+            else:
+                unit_name = str(unit)
             text = self.table.as_texts([row.values[column]], column, row.number).series[0]
             prompt = prompts.setdefault((unit_name, row.environment), _AnswersOfPrompt(row.number))
             prompt.answers.append(Answer(text, self._words(row, [0])[0]))
@@ -436,7 +446,10 @@ class PairReader:
                 environments = self.table.as_names(
                     batch[settings.environments], number, holds, "choose another"
                 ).to_list()
-            parts = part_names(batch[settings.split]).to_list() if settings.split else [""] * n_rows
+            if settings.split:
+                parts = part_names(batch[settings.split]).to_list()
+            else:
+                parts = [""] * n_rows
             for i in range(n_rows):
                 yield _Row(
                     number,
@@ -466,7 +479,10 @@ class PairReader:
         has_column_each = len(self.columns) > 1
         texts = []
         for side, cell in zip(sides, answers.cells, strict=True):
-            name = self.columns[side] if has_column_each else self.columns[0]
+            if has_column_each:
+                name = self.columns[side]
+            else:
+                name = self.columns[0]
             texts.append(self.table.as_texts([cell], name, row.number, role, "--pairs").series[0])
         return texts, answers.prompt
 

@@ -197,10 +197,11 @@ def _two_answers_side_by_side(table: SourceTable) -> str | None:
             partner = name.removesuffix(first) + second
             if not name.endswith(first) or partner not in original:
                 continue
+            columns = joined_names([original[name], original[partner]])
             if re.match(ANSWER_STEMS, name):
-                answers.append(joined_names([original[name], original[partner]]))
+                answers.append(columns)
             if re.match("score|rating|rank", name):
-                scores.append(joined_names([original[name], original[partner]]))
+                scores.append(columns)
         if answers and winner:
             return f"{option('--pairs', answers[0])} {option('--winner', winner)}"
         if answers and scores:

@@ -60,7 +60,7 @@ _NOTES_ON_PAIRS = {
     "shared_units": _Note("test pair", "whose group (prompt) also has training pairs"),
 }
 _MARKS = {"-", "--", "?", ".", "nan", "NaN", "<NA>"}  # that stand for no label
-LABEL_MARKS = ";|,"  # between several labels in a cell
+LABEL_MARKS = ";|,#\n"  # between several labels in a cell
 _TRUTH_VALUES = {"true": "1", "false": "0"}  # JSON may have either by turns
 _WITH_COMMA = {"ties_dropped", "ties", "duplicates"}  # of pairs: "2 ties, left out as requested"
 

@@ -35,22 +35,23 @@ def read_rows(
         columns: other columns that the model reads as tokens, and how; missing ones are left out.
     """
     texts = text_columns(table, text)
-    for name in (*([label] if label else []), *keep):
+    labels = [] if label is None else [label]
+    for name in (*labels, *keep):
         if name in texts and len(texts) > 1:
             raise InputError(f"{table.name}: {name!r} is a text field and cannot also be kept")
-    label = None if label is None else table.checked_column(label, "label")
+    labels = [table.checked_column(name, "label") for name in labels]
     carried = [table.checked_column(name, "results") for name in keep]
     token_fields = {name: (name,) for name in columns or {} if name in table.columns}
     tokens = ColumnTokens(table, token_fields, columns)
 
     frames = list[pl.DataFrame]()
     row = 1
-    columns_read = dict.fromkeys([*texts, *([label] if label else []), *carried, *token_fields])
+    columns_read = dict.fromkeys([*texts, *labels, *carried, *token_fields])
     for batch in table.read(list(columns_read)):
         values = {"text": joined_texts(table, batch, texts, row, columns=tokens).series}
-        if label is not None:
+        for name in labels:
             advice = "choose another column with --label COLUMN"
-            values["label"] = table.as_names(batch[label], row, "the label is", advice)
+            values["label"] = table.as_names(batch[name], row, "the label is", advice)
         if carried:
             values["kept"] = _written(batch, carried)
         frames.append(pl.DataFrame(values).with_row_index("row", row))

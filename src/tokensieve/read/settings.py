@@ -17,7 +17,9 @@ from tokensieve.options import option
 
 def names_from(given: str | Sequence[str]) -> tuple[str, ...]:
     """Names from the command line, separated by commas, from one option or from several."""
-    items = [given] if isinstance(given, str) else given
+    items = given
+    if isinstance(given, str):
+        items = [given]
     return tuple(name for item in items for name in split_names(item))
 
 
@@ -37,8 +39,12 @@ def _groups_from(given: str | Sequence[str]) -> dict[str, list[str]]:
 
 def _columns_from(given: str | Sequence[str]) -> str | tuple[str, ...]:
     """Column names, which may contain commas: one as text, several as a tuple."""
-    names = (given,) if isinstance(given, str) else tuple(given)
-    return names[0] if len(names) == 1 else names
+    if isinstance(given, str):
+        return given
+    names = tuple(given)
+    if len(names) == 1:
+        return names[0]
+    return names
 
 
 def _written(given: object) -> str | None:
@@ -162,7 +168,10 @@ class SourceSettings:
     def _check_annotators(self) -> None:
         """Each annotator has one column, and these hold the labels."""
         given = self.annotated_by or ()
-        names = names_from(given) if isinstance(given, str) else tuple(map(str, given))
+        if isinstance(given, str):
+            names = names_from(given)
+        else:
+            names = tuple(map(str, given))
         object.__setattr__(self, "annotated_by", names)
         if len(set(names)) < len(names):
             raise InputError(f"--annotated-by names a column twice: {', '.join(names)}")
@@ -192,9 +201,13 @@ class SourceSettings:
         """The label columns that are named; of annotators with a column each, the first."""
         if self.label is None:
             has_column_each = self.annotated_by is not None and len(self.annotated_by) > 1
-            return list(self.annotated_by or ())[:1] if has_column_each else []
+            if has_column_each:
+                return list(self.annotated_by or ())[:1]
+            return []
         label: object = self.label
-        return list(label) if isinstance(label, list | tuple) else [str(label)]
+        if isinstance(label, list | tuple):
+            return list(label)
+        return [str(label)]
 
     def one_label(self) -> str | None:
         """The one label column, if any; an `InputError` where several are named."""
@@ -203,7 +216,9 @@ class SourceSettings:
             raise InputError(
                 f"name one label column, not {len(names)}: only `tokensieve audit` takes several"
             )
-        return names[0] if names else None
+        if names:
+            return names[0]
+        return None
 
     def destinations(self) -> dict[str, str | None]:
         """Original label → final label, or None if its documents are left out."""
@@ -214,7 +229,9 @@ class SourceSettings:
         final: dict[str, str | None] = {}
         for new, names in asked:
             if isinstance(names, str):
-                action = "drop" if new is None else f"group {new!r}"
+                action = "drop"
+                if new is not None:
+                    action = f"group {new!r}"
                 raise InputError(f"{action}: pass a list of labels, not {names!r}")
             for name in names:
                 label = label_name(name) or ""
@@ -301,7 +318,10 @@ class ReadSettings(SourceSettings):
         for name in ("scores", "ranks", "columns", "pairs"):
             setting = getattr(self, name)
             if setting is not None:
-                names = names_from(setting) if isinstance(setting, str) else tuple(setting)
+                if isinstance(setting, str):
+                    names = names_from(setting)
+                else:
+                    names = tuple(setting)
                 object.__setattr__(self, name, names)
         if self.split is not None and self.test is not None:
             raise InputError("pass either a split column or a test source, not both")
@@ -395,7 +415,9 @@ class ReadSettings(SourceSettings):
     def read_options(self) -> dict[str, Any]:
         """The settings that decide which documents are read, as JSON values, for summary.json."""
         groups = [joined_group(new, old) for new, old in (self.group or {}).items()]
-        task = {"task": self.task} if self.task == "scores" else {}
+        task = {}
+        if self.task == "scores":
+            task = {"task": self.task}
         return task | {
             "test": _written(self.test),
             "split": self.split,
@@ -412,7 +434,9 @@ class ReadSettings(SourceSettings):
     @property
     def columns_of_pairs(self) -> tuple[str, ...]:
         """`pairs` as names; empty for labelled documents."""
-        return tuple(self.pairs) if isinstance(self.pairs, tuple) else ()
+        if isinstance(self.pairs, tuple):
+            return tuple(self.pairs)
+        return ()
 
     @property
     def outcome_option(self) -> str | None:

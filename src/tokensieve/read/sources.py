@@ -55,14 +55,17 @@ def open_source(
         return _open_frame(_frame_of(source))
     if isinstance(source, tuple):
         return OpenedSource(SourceTable.of_lists(source))
-    if isinstance(source, list) and source:
-        if all(isinstance(entry, str | Path) for entry in source):
-            tables = [open_source(entry, settings, labelled, columns).train for entry in source]
-            return OpenedSource(concatenated(tables))
-        if all(isinstance(entry, dict) for entry in source):
-            records = source
-            return OpenedSource(SourceTable.of_records("the list", lambda: iter(records), None))
+    if isinstance(source, list) and _holds_only(source, (str, Path)):
+        tables = [open_source(entry, settings, labelled, columns).train for entry in source]
+        return OpenedSource(concatenated(tables))
+    if isinstance(source, list) and _holds_only(source, (dict,)):
+        records = source
+        return OpenedSource(SourceTable.of_records("the list", lambda: iter(records), None))
     return _open_frame(source)
+
+
+def _holds_only(entries: list[Any], types: tuple[type, ...]) -> bool:
+    return bool(entries) and all(isinstance(entry, types) for entry in entries)
 
 
 def _frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:

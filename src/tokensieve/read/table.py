@@ -326,7 +326,9 @@ class SourceTable:
         name_of_value: dict[tuple[type, object], str | None] = {}
         names: list[str | None] = []
         for row, item in enumerate(as_list(values), first_row):
-            value = only_entry(item) if isinstance(item, list) else item
+            value = item
+            if isinstance(item, list):
+                value = only_entry(item)
             key = (type(value), value)
             try:
                 if key not in name_of_value:
@@ -390,7 +392,9 @@ def _kind(value: object) -> str:
     """What a value is that is no text."""
     if isinstance(value, list):
         entries = {type(entry) for entry in value}
-        return "lists of texts (join each into one text)" if entries == {str} else "lists"
+        if entries == {str}:
+            return "lists of texts (join each into one text)"
+        return "lists"
     if isinstance(value, dict):
         return "objects"
     return f"{type(value).__name__} values"
@@ -424,7 +428,10 @@ def value_at(value: object, keys: Sequence[str]) -> object:
             value = written_object(value) or literal_list(value.strip())
         if isinstance(value, list):
             return value_at(value, keys[place:])
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            value = None
     return value
 
 
@@ -434,5 +441,7 @@ def written_object(value: object) -> Row | None:
         return None
     with suppress(ValueError, RecursionError):
         parsed_value = json.loads(value)
-        return parsed_value if isinstance(parsed_value, dict) else None
+        if isinstance(parsed_value, dict):
+            return parsed_value
+        return None
     return None

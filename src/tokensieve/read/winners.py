@@ -36,6 +36,7 @@ SIDES = (Outcome.FIRST, Outcome.SECOND)
 LIKERT_SIZES = range(4, 11)  # with fewer numbers, 3 is a tie
 MAX_NUMBERS_IN_NOTE = 20  # more of them are a continuous scale
 MIN_CONTRADICTIONS = 0.5  # of the rows with different scores
+MAX_COMPARISON = 500  # characters; the patterns below take cubic time
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 _WINS = r"([\W_]+(is[\W_])?(wins?|won|winner|better|best|preferred))?"
 _DEGREES = (
@@ -129,7 +130,9 @@ def _signed_scale(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
 def _below_first(number: float, middle: float) -> Outcome:
     if number == middle:
         return Outcome.TIE
-    return Outcome.FIRST if number < middle else Outcome.SECOND
+    if number < middle:
+        return Outcome.FIRST
+    return Outcome.SECOND
 
 
 def _numbers_of_columns(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
@@ -138,7 +141,9 @@ def _numbers_of_columns(column: WinnerColumn, numbers: set[float]) -> Meaning | 
     if not all(end.isdigit() for end in ends):
         return None
     meaning = dict(zip(map(float, ends), SIDES, strict=True))
-    return meaning if numbers <= set(meaning) else None
+    if numbers <= set(meaning):
+        return meaning
+    return None
 
 
 def _two_numbers(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
@@ -158,7 +163,9 @@ def _three_numbers(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
 def _between_one_and_two(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
     """AlpacaEval's 1 (the first answer) to 2 (the second one), in fractions."""
     is_between = min(numbers) >= 1 and max(numbers) <= 2 and not numbers <= {1, 2}
-    return {number: _below_first(number, middle=1.5) for number in numbers} if is_between else None
+    if is_between:
+        return {number: _below_first(number, middle=1.5) for number in numbers}
+    return None
 
 
 def _likert(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
@@ -332,7 +339,9 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
     meaning = {}
     for value in values:
         named = names.get(letters_and_digits(value), names.get(value.lower()))
-        meant = _compared(value, names) if named is None else named
+        meant = named
+        if named is None:
+            meant = _compared(value, names)
         if meant is not None:
             meaning[value] = meant
     return meaning
@@ -340,6 +349,8 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
 
 def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
     """What a comparison means: [[A>>B]], A = B, a sign alone, or "A is slightly better"."""
+    if len(value) > MAX_COMPARISON:
+        return None
     sign_alone = re.fullmatch(r"\W*?([<>]+|[=≈~]+)\W*", value)
     if sign_alone:
         signs_of_outcomes = {">": Outcome.FIRST, "<": Outcome.SECOND}
@@ -347,11 +358,7 @@ def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
     signs = re.fullmatch(r"\W*?([\w ]+?)\s*([<>]+|[=≈~]+)\s*([\w ]+?)\W*", value)
     if signs:
         sides = [names.get(letters_and_digits(signs[i])) for i in (1, 3)]
-        if None in sides or sides[0] == sides[1]:
-            return None
-        if signs[2][0] in "=≈~":
-            return Outcome.TIE
-        return sides[0] if signs[2][0] == ">" else sides[1]
+        return _compared_by_sign(sides, signs[2][0])
     words = re.fullmatch(
         rf"(.+?)\s+(?:is|was|are)?\s*{_DEGREE}\s*(better|worse|preferred|wins?|won)\W*",
         value.lower(),
@@ -361,7 +368,20 @@ def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
     side = names.get(letters_and_digits(words[1]))
     if side is None or side not in SIDES:
         return side
-    return side.opposite if words[2] == "worse" else side
+    if words[2] == "worse":
+        return side.opposite
+    return side
+
+
+def _compared_by_sign(sides: Sequence[Outcome | None], sign: str) -> Outcome | None:
+    """What two sides with a sign between them mean; None if they are not two answers."""
+    if None in sides or sides[0] == sides[1]:
+        return None
+    if sign in "=≈~":
+        return Outcome.TIE
+    if sign == ">":
+        return sides[0]
+    return sides[1]
 
 
 # ---- which column seems to say it
@@ -422,7 +442,9 @@ def _names_answers(
 
 
 def _pairs_of(models: Sequence[set[str]]) -> list[tuple[set[str], set[str]]]:
-    return [(models[0], models[1])] if len(models) == 2 else []
+    if len(models) == 2:
+        return [(models[0], models[1])]
+    return []
 
 
 def _is_scale(name: str, values: set[str]) -> bool:

@@ -29,6 +29,10 @@ class ListForm(NamedTuple):
     read: Callable[[str], Entries | None]
     is_unmistakable: bool
 
+    def reads(self, text: str) -> bool:
+        """Whether a text has this form."""
+        return self.read(text) is not None
+
 
 def literal_list(text: str) -> Entries | None:
     """["a", "b"] as JSON, or ['a', 'b'] as Python writes it."""
@@ -39,7 +43,9 @@ def literal_list(text: str) -> Entries | None:
     for parse in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError):
             entries = parse(text)
-            return entries if isinstance(entries, list) else None
+            if isinstance(entries, list):
+                return entries
+            return None
     return None
 
 
@@ -48,7 +54,9 @@ def _python_collection(text: str) -> Entries | None:
     match = re.fullmatch(
         r"(?:frozenset|set|tuple|array|list)\((.*?)(?:,\s*dtype=[\w<>.']+)?\)", text, re.DOTALL
     )
-    content = match[1] if match else text
+    content = text
+    if match:
+        content = match[1]
     if content.startswith("[") and match is None:  # `literal_list` and `_numpy_array` read these
         return None
     if not re.match(r"[(\[{]\s*([\"'\d-]|\))", content):
@@ -57,7 +65,9 @@ def _python_collection(text: str) -> Entries | None:
         entries = ast.literal_eval(content)
         if isinstance(entries, set):
             return sorted(entries, key=str)
-        return list(entries) if isinstance(entries, tuple | list) else None
+        if isinstance(entries, tuple | list):
+            return list(entries)
+        return None
     return None
 
 
@@ -67,20 +77,24 @@ def _choices_object(text: str) -> Entries | None:
         return None
     with suppress(ValueError, RecursionError):
         choices = json.loads(text)["choices"]
-        return choices if isinstance(choices, list) else None
+        if isinstance(choices, list):
+            return choices
+        return None
     return None
 
 
 def _numpy_array(text: str) -> Entries | None:
     """[1 3] or ['a' 'b'], as numpy prints an array."""
-    content = re.fullmatch(r"\[\s*([^\[\]{},]*?)\s*\]", text, re.DOTALL)
+    content = re.fullmatch(r"\[([^\[\]{},]*)\]", text)
     if content is None:
         return None
     quoted = re.findall(r"'([^']*)'|\"([^\"]*)\"", content[1])
     if quoted:
         return [single or double for single, double in quoted]
     words = content[1].split()
-    return words if all(re.fullmatch(r"-?\d+(\.\d*)?", word) for word in words) else None
+    if all(re.fullmatch(r"-?\d+(\.\d*)?", word) for word in words):
+        return words
+    return None
 
 
 def _postgres_array(text: str) -> Entries | None:
@@ -92,12 +106,21 @@ def _postgres_array(text: str) -> Entries | None:
     return [quoted or bare.strip() for quoted, bare in entries]
 
 
+def _bare_words(text: str) -> Entries | None:
+    """[a, b c], words without quotes, as people type a list."""
+    content = re.fullmatch(r"\[([^\[\]{}\"']+)\]", text)
+    if content is None:
+        return None
+    return [word.strip() for word in content[1].split(",")]
+
+
 FORMS = (
     ListForm(literal_list, is_unmistakable=True),
     ListForm(_python_collection, is_unmistakable=True),
     ListForm(_choices_object, is_unmistakable=True),
     ListForm(_numpy_array, is_unmistakable=False),
     ListForm(_postgres_array, is_unmistakable=False),
+    ListForm(_bare_words, is_unmistakable=False),
 )
 
 
@@ -107,10 +130,10 @@ def column_form(values: Sequence[object]) -> ListForm | None:
     if not texts or any(not isinstance(value, str) and not missing(value) for value in values):
         return None
     for form in FORMS:
-        if all(form.read(text) is not None for text in texts):
+        if all(map(form.reads, texts)):
             return form
     for form in FORMS:
-        if form.is_unmistakable and any(form.read(text) is not None for text in texts):
+        if form.is_unmistakable and any(map(form.reads, texts)):
             return form
     return None
 
@@ -119,6 +142,8 @@ def with_lists(values: Values, form: ListForm) -> list[Any]:
     """The values, with lists instead of their texts; another text stays as it is."""
     parsed = []
     for value in as_list(values):
-        entries = form.read(value.strip()) if isinstance(value, str) else None
+        entries = None
+        if isinstance(value, str):
+            entries = form.read(value.strip())
         parsed.append(value if entries is None else entries)
     return parsed

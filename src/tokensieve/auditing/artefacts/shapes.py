@@ -19,7 +19,7 @@ NUMBER_WORDS = "zero one two three four five six seven eight nine ten".split()
 DIGITS = re.compile(r"\d+")
 # the scale is not part of what differs; a shape has itself as its shape
 RATING = re.compile(r"(?:\d+(?:[.,]\d+)?|n)/(5|10|100)")
-ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+\.\S+")
+WEB_ADDRESS = re.compile(r"(?:https?://|www\.)\S+")
 ANY_NUMBER = "0"
 COUNTS = (ANY_NUMBER, "0.0", "0,0")  # shapes of the first number of a rating
 SCALES = {"5": ("5", "five"), "10": ("10", "ten"), "100": ("100", "hundred")}
@@ -49,11 +49,23 @@ def shape_of(word: str) -> str:
     return word.removesuffix(bare) + _shape_of_bare(bare)
 
 
+def _is_e_mail_address(word: str) -> bool:
+    """Whether a word has a sign @ and, behind it and something else, a dot before its last sign.
+
+    A pattern that says so takes quadratic time for a word of many "@".
+    """
+    at = word.find("@", 1)
+    has_dot = at > 0 and word.find(".", at + 2, len(word) - 1) > 0
+    return has_dot and not any(map(str.isspace, word))
+
+
 def _shape_of_bare(word: str) -> str:
     rating = RATING.fullmatch(word)
     if rating:
         return f"n/{rating[1]}"
-    if ADDRESS.fullmatch(word):
+    if _is_e_mail_address(word):
+        return "e-mail-address"
+    if WEB_ADDRESS.fullmatch(word):
         return "e-mail-address" if "@" in word else "web-address"
     if word in NUMBER_WORDS:
         return ANY_NUMBER
