@@ -64,11 +64,12 @@ def _without_parts_of_others(
     remove the same numbers from all other texts.
     """
     kept = list(tokens)
+    words = tokenizer.split(texts)
     for token in reversed(tokens):
         others = [other for other in kept if other != token]
         if not _NUMBER.fullmatch(token) or not others:
             continue
-        contain = texts.gather(places_of_tokens([token], tokenizer.split(texts)))
+        contain = texts.gather(places_of_tokens([token], words))
         without_others, _ = mask_texts(contain, others, tokenizer)
         n_left = len(places_of_tokens([token], tokenizer.split(without_others)))
         if n_left <= MOST_LEFT * len(contain):

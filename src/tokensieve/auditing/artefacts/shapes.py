@@ -15,7 +15,7 @@ import numpy as np
 from tokensieve.arrays import Ints
 from tokensieve.text.vocabulary import TokenStream
 
-NUMBER_WORDS = "zero one two three four five six seven eight nine ten".split()
+NUMBER_WORDS = frozenset("zero one two three four five six seven eight nine ten".split())
 DIGITS = re.compile(r"\d+")
 # the scale is not part of what differs; a shape has itself as its shape
 RATING = re.compile(r"(?:\d+(?:[.,]\d+)?|n)/(5|10|100)")
@@ -40,11 +40,17 @@ def without_field(token: str) -> str:
     return word if is_named or is_numbered else token
 
 
-@lru_cache(maxsize=100_000)  # the words of a large vocabulary, asked for in every text
 def shape_of(word: str) -> str:
     """The shape of a word: n/10 of 7/10, 0 of 2031, $0 of $20, v0.0 of v1.2, the word itself of
     others. The field of a word keeps its name.
     """
+    if word.isalpha():  # as most are: no digit, no sign, no field
+        return ANY_NUMBER if word in NUMBER_WORDS else word
+    return _shape_of_mixed(word)
+
+
+@lru_cache(maxsize=100_000)  # the words of a large vocabulary, asked for in every text
+def _shape_of_mixed(word: str) -> str:
     bare = without_field(word)
     return word.removesuffix(bare) + _shape_of_bare(bare)
 

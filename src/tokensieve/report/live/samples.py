@@ -284,13 +284,19 @@ def from_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
     is_own = labels[documents] == label
     own_side = documents[is_own]
     opposite_side = documents[~is_own]
-    rank_in_class = pl.int_range(pl.len()).over("class")
-    turns = (
-        pl.DataFrame({"class": labels[opposite_side]}).select(rank_in_class).to_series().to_numpy()
-    )
-    in_turn = opposite_side[np.argsort(turns, kind="stable")]
+    in_turn = opposite_side[np.argsort(ranks_in_group(labels[opposite_side]), kind="stable")]
     n_others = min(len(opposite_side), max(N_LINES // 2, N_LINES - len(own_side)))
     return [*own_side[: N_LINES - n_others].tolist(), *in_turn[:n_others].tolist()]
+
+
+def ranks_in_group(groups: Ints) -> Ints:
+    """How many items of the same group stand before each, shape (n,)."""
+    by_group = np.argsort(groups, kind="stable")
+    _, sizes = np.unique(groups, return_counts=True)
+    first_of_group = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[by_group] = np.arange(len(groups)) - first_of_group
+    return ranks
 
 
 # what is certainly no part of a word, a number, an address or a tag
