@@ -332,7 +332,8 @@ def joined_fractions(
     patterns = pl.Series([joined_pattern(words) for words in phrases], dtype=pl.String)
     number = np.repeat(np.arange(len(samples)), sizes)
     sampled = pl.Series(texts.gather(np.concatenate(samples)), dtype=pl.String)
-    is_joined = sampled.str.contains(patterns.gather(number)).to_numpy()
+    rows = pl.DataFrame({"text": sampled, "pattern": patterns.gather(number)})
+    is_joined = rows.select(pl.col("text").str.contains(pl.col("pattern"))).to_series().to_numpy()
     return np.asarray(np.bincount(number, is_joined, len(samples)) / sizes)
 
 
