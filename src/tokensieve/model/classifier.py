@@ -36,15 +36,11 @@ from tokensieve.model.inputs import (
     Array,
     Data,
     group_index,
-    is_text,
-    labels_of_texts,
 )
 from tokensieve.model.storage import read_model
-from tokensieve.read.values import checked_weights, text_series
+from tokensieve.read.values import checked_weights
 from tokensieve.text.counts import Counts
 from tokensieve.text.lexicon import without_learned_words
-
-MAX_SEED = 2**31  # of a seed that is drawn
 
 
 class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[misc]
@@ -112,17 +108,19 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         class_weight: Data = None,
         random_state: Data = 0,
     ) -> None:
-        self.ngrams = ngrams
-        self.min_documents = min_documents
-        self.tokenizer = tokenizer
-        self.formatting = formatting
-        self.batch_size = batch_size
-        self.score_rate = score_rate
-        self.value_rate = value_rate
-        self.max_epochs = max_epochs
-        self.validation_share = validation_share
+        super().__init__(
+            ngrams,
+            min_documents,
+            tokenizer,
+            formatting,
+            batch_size,
+            score_rate,
+            value_rate,
+            max_epochs,
+            validation_share,
+            random_state,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Data:
         tags = super().__sklearn_tags__()
@@ -151,10 +149,7 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
             InputError: no token is frequent enough, or the weights are not usable.
         """
         settings = self._settings()
-        if is_text(X):
-            documents = self._read_texts(text_series(X), labels_of_texts(y), settings)
-        else:
-            documents = self._read_counts(X, y)
+        documents = self._read(X, y, settings)
         labels = documents.labels
         classes, label_index = _class_index(labels, documents.matrix.shape[0])
         weights = self._weights(labels, sample_weight)

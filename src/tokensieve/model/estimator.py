@@ -16,9 +16,17 @@ from tokensieve.arrays import Ints
 from tokensieve.errors import InputError
 from tokensieve.files import write_all
 from tokensieve.model.attention import Model
-from tokensieve.model.inputs import Array, Data, as_counts, is_text
+from tokensieve.model.inputs import (
+    Array,
+    Data,
+    as_counts,
+    is_text,
+    labels_of_texts,
+    numbers_of_texts,
+)
 from tokensieve.model.settings import PARAMETERS, TrainSettings
 from tokensieve.model.storage import model_files
+from tokensieve.read.values import text_series
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import Vocabulary, count_texts
@@ -40,6 +48,30 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
 
     _needs_numbers = False  # as labels
 
+    def __init__(
+        self,
+        ngrams: int = 1,
+        min_documents: int | None = None,
+        tokenizer: Data = None,
+        formatting: bool = False,
+        batch_size: int = 64,
+        score_rate: float = 0.01,
+        value_rate: float = 0.1,
+        max_epochs: int = 4,
+        validation_share: float = 0.1,
+        random_state: Data = 0,
+    ) -> None:
+        self.ngrams = ngrams
+        self.min_documents = min_documents
+        self.tokenizer = tokenizer
+        self.formatting = formatting
+        self.batch_size = batch_size
+        self.score_rate = score_rate
+        self.value_rate = value_rate
+        self.max_epochs = max_epochs
+        self.validation_share = validation_share
+        self.random_state = random_state
+
     def __sklearn_tags__(self) -> Data:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -53,6 +85,14 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
             seed = check_random_state(seed).randint(MAX_SEED)
         parameters = {name: getattr(self, name) for name in PARAMETERS}
         return TrainSettings(**parameters, seed=int(seed))
+
+    def _read(self, X: Data, y: Data, settings: TrainSettings) -> Documents:
+        """What to learn from, of texts or of counts."""
+        if not is_text(X):
+            return self._read_counts(X, y)
+        if self._needs_numbers:
+            return self._read_texts(text_series(X), numbers_of_texts(y), settings)
+        return self._read_texts(text_series(X), labels_of_texts(y), settings)
 
     def _read_texts(self, texts: pl.Series, labels: Array, settings: TrainSettings) -> Documents:
         tokenizer = WordTokenizer() if self.tokenizer is None else self.tokenizer

@@ -14,10 +14,10 @@ from tokensieve.arrays import Floats
 from tokensieve.errors import InputError
 from tokensieve.model.estimator import AttentionEstimator
 from tokensieve.model.fit import fit
-from tokensieve.model.inputs import Data, group_index, is_text, numbers_of_texts
+from tokensieve.model.inputs import Data, group_index
 from tokensieve.model.storage import read_model
 from tokensieve.read.corpus import SCORE_SIDES
-from tokensieve.read.values import checked_weights, text_series
+from tokensieve.read.values import checked_weights
 from tokensieve.text.counts import Counts, score_sides
 from tokensieve.text.lexicon import without_learned_words
 
@@ -59,30 +59,6 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
 
     _needs_numbers = True
 
-    def __init__(
-        self,
-        ngrams: int = 1,
-        min_documents: int | None = None,
-        tokenizer: Data = None,
-        formatting: bool = False,
-        batch_size: int = 64,
-        score_rate: float = 0.01,
-        value_rate: float = 0.1,
-        max_epochs: int = 4,
-        validation_share: float = 0.1,
-        random_state: Data = 0,
-    ) -> None:
-        self.ngrams = ngrams
-        self.min_documents = min_documents
-        self.tokenizer = tokenizer
-        self.formatting = formatting
-        self.batch_size = batch_size
-        self.score_rate = score_rate
-        self.value_rate = value_rate
-        self.max_epochs = max_epochs
-        self.validation_share = validation_share
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Data:
         tags = super().__sklearn_tags__()
         # attention sees shares of tokens, not magnitudes: scikit-learn's dense data is no counts
@@ -117,10 +93,7 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
             InputError: no token is frequent enough, or the weights are not usable.
         """
         settings = self._settings()
-        if is_text(X):
-            documents = self._read_texts(text_series(X), numbers_of_texts(y), settings)
-        else:
-            documents = self._read_counts(X, y)
+        documents = self._read(X, y, settings)
         n = documents.matrix.shape[0]
         numbers = np.asarray(documents.labels, dtype=np.float64)
         if len(numbers) != n:
