@@ -95,6 +95,24 @@ def joint_flow(
             followed.
     """
     v = v[:, None] if v.ndim == 1 else v
+    _check_shapes(counts, E, v, p)
+    moving = _Moving.of(counts, E, v, p, train_v)
+    with Flow.one_thread():
+        points = _follow(moving, log_time, tolerance, progress)
+        tables = [moving.table(x) for _, x in points]
+        losses = [gradient(counts, u, w).loss for u, w in tables]
+    return JointFlow(
+        log_time=np.array([t for t, _ in points]),
+        coordinates=np.array([x[: moving.rank] for _, x in points]),
+        rest=moving.rest,
+        scores=np.array([u for u, _ in tables]),
+        values=np.array([w for _, w in tables]),
+        loss=np.array(losses),
+    )
+
+
+def _check_shapes(counts: Counts, E: Floats, v: Floats, p: Floats) -> None:
+    """Raise an InputError if embeddings, readout and start do not fit, or are not finite."""
     outputs = 1 if counts.n_classes == 2 and v.shape[1] == 1 else counts.n_classes
     if E.shape != (counts.n_types, p.size) or v.shape != (p.size, outputs):
         raise InputError(
@@ -103,53 +121,97 @@ def joint_flow(
         )
     if not (np.isfinite(E).all() and np.isfinite(v).all() and np.isfinite(p).all()):
         raise InputError("embeddings, v or p are not finite: use a smaller step size")
-    reduced, basis = coordinates(E)
-    inner, readout = (p, v) if basis is None else (basis.T @ p, basis.T @ v)
-    rest = 0.0 if basis is None else float(np.linalg.norm(p - basis @ inner))
-    r = inner.size
 
-    def unpacked(x: Floats) -> tuple[Floats, Floats]:
-        return reduced @ x[:r], reduced @ (x[r:].reshape(r, outputs) if train_v else readout)
 
-    def downhill(x: Floats) -> Floats:
-        found = gradient(counts, *unpacked(x))
-        parts = [reduced.T @ found.a, (reduced.T @ found.b).ravel()]
-        return np.asarray(-np.concatenate(parts if train_v else parts[:1]))
+@dataclass(frozen=True)
+class _Moving:
+    """What moves, as one vector x: p in the row space of E, then v there if it is trained.
 
-    def curve(tau: float, x: Floats) -> Floats:
-        return np.asarray(downhill(x) * math.exp(min(tau, STEEP)))
+    Attributes:
+        embeddings: E in coordinates of its row space, shape (|S|, r).
+        readout: v in these coordinates, shape (r, H).
+        start: x at t = 0.
+        rest: length of the part of p outside of the row space, which never moves.
+    """
 
-    x = np.concatenate([inner, readout.ravel()]) if train_v else inner
-    with Flow.one_thread():
-        slope = downhill(x)
-        steep = float(np.linalg.norm(slope))
-        if steep == 0.0:
-            raise InputError("the gradient is zero at the start: nothing moves")
-        begin = math.log(FIRST * (1 + float(np.linalg.norm(x))) / steep)
-        rows = [(-math.inf, x), (begin, x + math.exp(begin) * slope)]
-        solver = BDF(
-            curve, begin, rows[-1][1], log_time, rtol=tolerance, atol=tolerance, first_step=0.1
-        )
-        while solver.status == "running":
-            solver.step()
-            if solver.status == "failed":
-                raise InputError(
-                    f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger "
-                    "tolerance"
-                )
-            rows.append((float(solver.t), solver.y.copy()))
-            if progress is not None:
-                progress("flow", (solver.t - begin) / (log_time - begin))
-        both = [unpacked(x) for _, x in rows]
-        losses = [gradient(counts, u, w).loss for u, w in both]
-    return JointFlow(
-        np.array([t for t, _ in rows]),
-        np.array([x[:r] for _, x in rows]),
-        rest,
-        np.array([u for u, _ in both]),
-        np.array([w for _, w in both]),
-        np.array(losses),
+    counts: Counts
+    embeddings: Floats
+    readout: Floats
+    start: Floats
+    rest: float
+    train_v: bool
+
+    @classmethod
+    def of(cls, counts: Counts, E: Floats, v: Floats, p: Floats, train_v: bool) -> _Moving:
+        """The arguments are those of `joint_flow`, with v of shape (d, H)."""
+        embeddings, basis = coordinates(E)
+        inner = p
+        readout = v
+        rest = 0.0
+        if basis is not None:
+            inner = basis.T @ p
+            readout = basis.T @ v
+            rest = float(np.linalg.norm(p - basis @ inner))
+        start = np.concatenate([inner, readout.ravel()]) if train_v else inner
+        return cls(counts, embeddings, readout, start, rest, train_v)
+
+    @property
+    def rank(self) -> int:
+        """r, the rank of E."""
+        return self.embeddings.shape[1]
+
+    def table(self, x: Floats) -> tuple[Floats, Floats]:
+        """The scores u, shape (|S|,), and values w, shape (|S|, H), at x."""
+        readout = self.readout
+        if self.train_v:
+            readout = x[self.rank :].reshape(readout.shape)
+        return self.embeddings @ x[: self.rank], self.embeddings @ readout
+
+    def downhill(self, x: Floats) -> Floats:
+        """dx/dt, minus the gradient of the loss."""
+        slope = gradient(self.counts, *self.table(x))
+        parts = [self.embeddings.T @ slope.a]
+        if self.train_v:
+            parts.append((self.embeddings.T @ slope.b).ravel())
+        return np.asarray(-np.concatenate(parts))
+
+    def downhill_in_log_time(self, log_t: float, x: Floats) -> Floats:
+        """dx/d log t."""
+        return np.asarray(self.downhill(x) * math.exp(min(log_t, STEEP)))
+
+
+def _follow(
+    moving: _Moving, log_time: float, tolerance: float, progress: Progress | None
+) -> list[tuple[float, Floats]]:
+    """log t and x of the start, of a first short step, and of every step of the solver."""
+    x = moving.start
+    slope = moving.downhill(x)
+    steepness = float(np.linalg.norm(slope))
+    if steepness == 0.0:
+        raise InputError("the gradient is zero at the start: nothing moves")
+    begin = math.log(FIRST * (1 + float(np.linalg.norm(x))) / steepness)
+    after_first_step = x + math.exp(begin) * slope
+    points = [(-math.inf, x), (begin, after_first_step)]
+    solver = BDF(
+        moving.downhill_in_log_time,
+        begin,
+        after_first_step,
+        log_time,
+        rtol=tolerance,
+        atol=tolerance,
+        first_step=0.1,
     )
+    while solver.status == "running":
+        solver.step()
+        if solver.status == "failed":
+            raise InputError(
+                f"the flow cannot be followed beyond log t = {solver.t:.4g}: give a larger "
+                "tolerance"
+            )
+        points.append((float(solver.t), solver.y.copy()))
+        if progress is not None:
+            progress("flow", (solver.t - begin) / (log_time - begin))
+    return points
 
 
 def own_margin(counts: Counts, E: Floats, flow: JointFlow) -> tuple[Margin, float]:

@@ -88,6 +88,7 @@ class _Silence:
         return ctypes.cast(self._handler, ctypes.c_void_p)  # type: ignore[arg-type]
 
     def _aborted(self, number: int) -> None:
+        """Say in one line why a library ended the process, and end it; called by C, on a signal."""
         from tokensieve.escape import line
 
         is_cut = sys.platform != "win32" and number == signal.SIGBUS

@@ -75,9 +75,10 @@ def read_regular(path: Path, links: bool = False, limit: int = MAX_SIZE) -> byte
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
-            size = f"{status.st_size / 1e6:,.0f} MB"
+            n_megabytes = status.st_size // 10**6
             raise InputError(
-                f"{str(path)!r} cannot be read: {size} is too large for this kind of file"
+                f"{str(path)!r} cannot be read: {n_megabytes:,} MB is too large for this kind of "
+                "file"
             )
         if not status.st_size:  # as those in /proc and /sys, of which some have no end
             return b""
@@ -100,6 +101,11 @@ def parsed(content: bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def json_text(content: object, allow_nan: bool = True) -> str:
+    """JSON as the files of results hold it: letters of all scripts as they are, indented."""
+    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=allow_nan)
 
 
 def _finite(written: str) -> float:

@@ -121,6 +121,12 @@ class Helper:
             return None
 
     def _output(self, write: Callable[[IO[bytes]], object]) -> bytes:
+        """What the helper writes for what `write` sends it.
+
+        Raises:
+            ValueError: the limit on address space is too low for it.
+            OSError, SubprocessError: it cannot be started, or fails.
+        """
         if address_space_limit() < self._address_space:
             raise ValueError(
                 f"they need {self._address_space / 1e9:.0f} GB of address space, more than "

@@ -41,7 +41,8 @@ def percent(x: float | None, digits: int = 1) -> str:
     > 99.9% or < 0.1%."""
     if x is None or not math.isfinite(x):
         return "–"
-    text, step = _fixed(100 * x, digits), 10.0**-digits
+    text = _fixed(100 * x, digits)
+    step = 10.0**-digits  # of the last digit shown
     if x < 1 and float(text) >= 100:
         return f"> {100 - step:.{digits}f}%"
     if x > 0 and float(text) <= 0:

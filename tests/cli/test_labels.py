@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from calls import Run
-from tokensieve.cli.audit import _folder_name
+from tokensieve.cli.audit import folder_names
 from tokensieve.errors import InputError
 from tokensieve.read.label_lists import SettingsPerLabel, has_label, settings_per_label
 from tokensieve.read.reader import read_corpus
@@ -96,12 +96,10 @@ def test_the_labels_of_a_cell(cell: Any, separator: str | None, names: list[str]
     )
 
 
-def test_folders_have_safe_names() -> None:
-    names = [
-        _folder_name(name)
-        for name in ("../../etc", "a/b c", "", "…", ".hidden", "ü" * 3, "x" * 100)
-    ]
-    assert names == ["etc", "a-b-c", "label", "label", "hidden", "label", "x" * 60]
+def test_folders_have_safe_names_and_none_is_used_twice() -> None:
+    labels = ["../../etc", "a/b c", "", ".hidden", "x" * 100, "A-B c", "ü" * 3]
+    expected = ["etc", "a-b-c", "label", "hidden", "x" * 60, "A-B-c-6", "label-7"]
+    assert list(folder_names(labels).values()) == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from made import changed, make_audit
 
 from pages import Page, pictures_in
 from tokensieve import render
-from tokensieve.auditing.data import Invocation
+from tokensieve.auditing.any_audit import Invocation
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import for_display, visible
 from tokensieve.report.blocks import Command, Picture, Report, Section, Text

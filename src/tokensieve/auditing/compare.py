@@ -22,7 +22,6 @@ real, but some may be missed. Accuracies on the same test documents are paired.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -41,7 +40,7 @@ from tokensieve.auditing.saved_audit import SavedAudit
 from tokensieve.auditing.settings import CHANGES, CompareSettings
 from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Z95, Interval, combined, false_discovery
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.report.blocks import Report
 from tokensieve.wording import noun
 
@@ -85,7 +84,7 @@ class AuditComparison(ComparedAudits):
 
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page and its picture."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        summary = json_text(self.to_dict())
         files: dict[str, Content] = {"compare.csv": csv_table(self.table), "summary.json": summary}
         if self.repair is not None:
             files["repair.csv"] = csv_table(self.repair.to_frame())

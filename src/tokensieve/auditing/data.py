@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tokensieve import __version__
+from tokensieve.auditing.any_audit import AnyAudit, Invocation
 from tokensieve.auditing.artefacts.controls import Controls
 from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.examples import RankedPredictions, rank_predictions, sample_passages
 from tokensieve.auditing.findings import ROWS, Finding
-from tokensieve.auditing.limits import kinds_over, tokens_over
+from tokensieve.auditing.limits import tokens_over
 from tokensieve.auditing.model_card import ModelCard
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
@@ -24,18 +24,10 @@ from tokensieve.evidence.paired import PairedDifference
 from tokensieve.report.blocks import Passage
 from tokensieve.task.agreement import FLOOR, Quadrant
 from tokensieve.task.refitted import RefitComparison
-from tokensieve.task.tasks import CorpusModel, OfCorpusModel
+from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.vocabulary import CountedCorpus
 
 MAX_CLASSES_IN_ERROR = 10
-
-
-@dataclass(frozen=True)
-class Invocation:
-    """How a command was called: what it read (one source, or several) and the folder it wrote."""
-
-    source: str | list[str]
-    out: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class FewWords:
 
 
 @dataclass(frozen=True, repr=False)
-class AuditData(OfCorpusModel):
+class AuditData(AnyAudit):
     """What an audit measured.
 
     Attributes:
@@ -114,19 +106,9 @@ class AuditData(OfCorpusModel):
         return float(self.learned.summary["unknown_share"])
 
     @property
-    def notes(self) -> list[str]:
-        """What happened while the source was read, in plain words."""
-        return self.learned.notes
-
-    @property
     def seed(self) -> int:
         """The seed of the split and of training."""
         return self.settings.seed
-
-    @property
-    def version(self) -> str:
-        """The version of this package."""
-        return __version__
 
     # ---- the model on its test documents
 
@@ -244,22 +226,6 @@ class AuditData(OfCorpusModel):
         """The findings that are shortcuts, most serious first."""
         return [finding for finding in self.findings if finding.kind == "shortcut"]
 
-    @cached_property
-    def finding_rows(self) -> pl.DataFrame:
-        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
-        label."""
-        columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
-        columns |= {name: ROWS[name] for name in ("part", "row", "label")}
-        tables = [pl.DataFrame(schema=columns)]
-        for number, finding in enumerate(self.findings, 1):
-            table = finding.rows.with_columns(
-                finding=pl.lit(number, pl.Int32),
-                kind=pl.lit(finding.kind),
-                tokens=pl.lit(", ".join(finding.tokens[:5])),
-            )
-            tables.append(table.select(list(columns)))
-        return pl.concat(tables)
-
     # ---- what --fail-on allows
 
     @cached_property
@@ -280,26 +246,18 @@ class AuditData(OfCorpusModel):
         return pl.concat(tables)
 
     @property
-    def exceeded(self) -> tuple[str, ...]:
-        """Kinds of findings that exceed `settings.budget`."""
-        if self.settings.budget is None:
-            return ()
-        return kinds_over(self.settings.budget, self.findings)
-
-    @property
     def fails(self) -> bool:
         """Whether a token or another finding exceeds the limits."""
-        return not self.over_budget.is_empty() or bool(self.exceeded)
+        return super().fails or not self.over_budget.is_empty()
 
 
 def _rows_with_each(tokens: pl.Series, part: CountedCorpus, name: str) -> pl.DataFrame:
     """The documents of one side that contain each token, in the order of the tokens, then of
     rows."""
-    type_of = {str(token): number for number, token in enumerate(part.counts.tokens)}
-    types = np.array([type_of[token] for token in tokens], dtype=np.int64)
-    documents_of_each = list(part.counts.holders(types))
-    n_of_each = [len(documents) for documents in documents_of_each]
-    place = np.repeat(np.arange(len(tokens)), n_of_each)  # of the token, for every row
-    rows = part.corpus.rows_of(np.concatenate(documents_of_each), name)
-    rows = rows.with_columns(token=tokens.gather(place), place=pl.Series(place))
-    return rows.sort("place", "row").drop("place")
+    number_of_type = {str(token): number for number, token in enumerate(part.counts.tokens)}
+    types = np.array([number_of_type[token] for token in tokens], dtype=np.int64)
+    tables = []
+    for token, documents in zip(tokens, part.counts.holders(types), strict=True):
+        rows = part.corpus.rows_of(documents, name, token)
+        tables.append(rows.sort("row", maintain_order=True))
+    return pl.concat(tables)

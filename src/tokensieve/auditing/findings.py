@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -16,6 +17,7 @@ MEDIUM_SEVERITY = 0.01  # that of one in a hundred
 # title of a shortcut that the score takes for an artefact, but not with much confidence
 PROBABLE_SHORTCUT = "Probable shortcut"
 MAX_ROWS_IN_JSON = 1000  # findings.csv has all
+MAX_TOKENS_IN_CSV = 5  # of a finding; findings.json has all
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 
 
@@ -107,3 +109,19 @@ class Finding:
         if self.probability is not None:
             entry |= {"probability": self.probability, "reasons": list(self.reasons)}
         return entry
+
+
+def rows_of_findings(findings: Iterable[Finding]) -> pl.DataFrame:
+    """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
+    label."""
+    columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
+    columns |= {name: ROWS[name] for name in ("part", "row", "label")}
+    tables = [pl.DataFrame(schema=columns)]
+    for number, finding in enumerate(findings, 1):
+        table = finding.rows.with_columns(
+            finding=pl.lit(number, pl.Int32),
+            kind=pl.lit(finding.kind),
+            tokens=pl.lit(", ".join(finding.tokens[:MAX_TOKENS_IN_CSV])),
+        )
+        tables.append(table.select(list(columns)))
+    return pl.concat(tables)

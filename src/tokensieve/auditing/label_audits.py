@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ import polars as pl
 from tokensieve.auditing.result import Audit
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.report.blocks import Block, Column, Report, Table, Text
 from tokensieve.wording import plural, verb
 
@@ -84,7 +83,7 @@ class LabelAudits:
 
     def files(self) -> dict[str, Content]:
         """File name → content of everything but the page."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        summary = json_text(self.to_dict())
         return {"labels.csv": csv_table(self.to_frame()), "summary.json": summary}
 
     def report(self) -> Report:
@@ -124,6 +123,7 @@ def _named_sizes(labels: dict[str, int]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    """The row of the index's table for one label's audit."""
     headline = for_display(row["headline"], 200)
     if row["exceeded"]:
         headline += " (exceeds the --fail-on limit)"

@@ -133,6 +133,7 @@ def _change(result: GroupAccuracy) -> str:
 
 
 def _row(tokens: str, label: str, result: GroupAccuracy) -> dict[str, object]:
+    """A row of the table of accuracies where shortcuts point to another class."""
     return {
         "tokens": tokens,
         "class": label,

@@ -257,20 +257,34 @@ class _Grams:
         self._families_from = _by_first_word(self._families)
 
     def may_occur(self, split: pl.Series) -> Ints:
-        """Places of the texts that contain all words of an n-gram; `split` are their words.
+        """Places of the texts that contain all words of an n-gram.
 
         All, because "one" and "out" of "one out of ten" are in every other text.
+
+        Args:
+            split: the words of each text, a list per text.
         """
-        parts = {part for gram in self._literal for part in gram}
         words = split.explode().drop_nulls().unique()
+        parts = self._words_of_grams(words)
+        wanted = words.filter(words.is_in(sorted(parts)))
+        words_of_texts = pl.LazyFrame({"place": np.arange(len(split)), "word": split})
+        wanted_of_texts = (
+            words_of_texts.explode("word")
+            .filter(pl.col("word").is_in(wanted.implode()))
+            .group_by("place")
+            .agg(pl.col("word").unique())
+            .sort("place")
+            .collect()
+        )
+        places = [place for place, words in wanted_of_texts.iter_rows() if self._may_be_of(words)]
+        return np.array(places, np.int64)
+
+    def _words_of_grams(self, words: Iterable[str]) -> set[str]:
+        """The words of all n-grams, and those of `words` that a family stands for."""
+        parts = {part for gram in self._literal for part in gram}
         if self._families:
             parts.update(word for word in words if shape_of(word) in parts)
-        wanted = words.filter(words.is_in(sorted(parts)))
-        table = pl.DataFrame({"place": np.arange(len(split)), "word": split})
-        own = table.lazy().explode("word").filter(pl.col("word").is_in(wanted.implode()))
-        own_words = own.group_by("place").agg(pl.col("word").unique()).sort("place").collect()
-        places = [place for place, found in own_words.iter_rows() if self._may_be_of(found)]
-        return np.array(places, np.int64)
+        return parts
 
     def _may_be_of(self, words: Sequence[str]) -> bool:
         """Whether there are all words of an n-gram among the words, or their shapes."""
@@ -386,6 +400,8 @@ class _Trace:
     n_texts: int
 
     def warning(self, verb: str) -> str:
+        """The sentence about this trace; `verb` says on which side of the texts it is ("begin
+        with")."""
         number = ""
         if any("0" in piece for piece in self.pieces):
             number = " (0 stands for any number)"

@@ -17,10 +17,15 @@ from tokensieve.auditing.next_steps import (
     shortcut_tokens,
 )
 from tokensieve.auditing.phrases import change_clause, of_class, quoted
-from tokensieve.auditing.report_cards import as_sentence, findings_section
+from tokensieve.auditing.report_cards import (
+    MEANING_OF_ATTENTION,
+    MEANING_OF_Q,
+    findings_section,
+    notes_of_reading,
+    terms_section,
+)
 from tokensieve.auditing.report_headline import headline_blocks
 from tokensieve.auditing.report_tokens import (
-    PAGE,
     disagreements_section,
     first_class,
     pictures,
@@ -31,6 +36,7 @@ from tokensieve.auditing.report_tokens import (
 from tokensieve.auditing.task_sections import TaskSections, task_sections
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
+    PAGE,
     Block,
     Column,
     Command,
@@ -43,16 +49,13 @@ from tokensieve.report.blocks import (
     Report,
     Section,
     Table,
-    Terms,
     Text,
 )
 from tokensieve.task.agreement import Quadrant
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent, plural, verb
 
-MAX_NOTES = 100
 MAX_TOKENS_IN_SUMMARY = 8
-MAX_NOTES_IN_TERMINAL = 3
 MAX_CLASS_ROWS = 100
 FIRST_RATE = 0.05  # of a class's documents: the rate that the sentence on controls begins with
 HIGH_ACCURACY = 0.95  # from here a few words may define the label: the verdict then names them
@@ -68,14 +71,12 @@ TERMS = {
     "uninformative token is not at 0. Long documents count more here "
     "than in the effect, so the two can have opposite signs; q tests the "
     "effect.",
-    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most "
-    "about one in twenty predicts nothing.",
+    "q": MEANING_OF_Q,
     "Score": "How strongly a token draws attention: a document's attention is the softmax of its "
     "tokens' scores.",
     "Value": "What a token adds to the logit when attended to; above zero it is evidence for the "
     "class.",
-    "Attention": "Mean attention to the token in documents containing it, relative to the average "
-    "token; 1 is average.",
+    "Attention": MEANING_OF_ATTENTION,
     "Data and model": "Whether the token predicts the label (q below 0.05 for any class), and "
     "whether it receives above-average attention. No evidence: its interval is "
     "tight around zero for every class. Too rare to tell: neither can be shown.",
@@ -99,13 +100,7 @@ def audit_report(audit: AuditData, about: Mapping[str, object]) -> Report:
             disagreements_section(audit),
             _accuracy_section(audit, sections),
             _reading_section(audit),
-            Section(
-                "How to read the numbers",
-                (Terms(tuple(TERMS.items())),),
-                anchor="columns",
-                folded=True,
-                only=PAGE,
-            ),
+            terms_section(TERMS),
         ),
         about=dict(about),
     )
@@ -462,12 +457,6 @@ def _accuracy_section(audit: AuditData, sections: TaskSections) -> Section:
 
 def _reading_section(audit: AuditData) -> Section:
     """What was counted while reading, and the size of each class."""
-    blocks: list[Block] = []
-    for place, note in enumerate(audit.notes[:MAX_NOTES]):
-        only: tuple[Medium, ...] = PAGE
-        if place < MAX_NOTES_IN_TERMINAL:
-            only = ("terminal", *PAGE)
-        blocks.append(Text(as_sentence(for_display(note, 400)), style="warning", only=only))
     unknown = percent(audit.unknown_share)
     text = f"{unknown} of the words in the test documents are unknown to the model."
     columns = (
@@ -481,7 +470,8 @@ def _reading_section(audit: AuditData) -> Section:
     ]
     note = "Uninformative token: the posterior difference of a token unrelated to the class."
     sizes = Table("Documents of each class", columns, rows, only=PAGE, note=note)
-    return Section("The data", (*blocks, Text(text, only=PAGE), sizes), anchor="data")
+    blocks = (*notes_of_reading(audit.notes), Text(text, only=PAGE), sizes)
+    return Section("The data", blocks, anchor="data")
 
 
 # ---- what --fail-on says

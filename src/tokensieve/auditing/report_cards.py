@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.next_steps import MAX_NAMED_TOKENS, next_commands
 from tokensieve.auditing.phrases import form_clause, quoted
-from tokensieve.auditing.report_tokens import EVERYWHERE, PAGE
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
+    EVERYWHERE,
+    PAGE,
     Block,
     Command,
     Medium,
     Passage,
     Passages,
     Section,
+    Terms,
     Text,
     Tokens,
 )
@@ -28,9 +30,20 @@ MAX_LABELS_NAMED = 6
 MAX_OPEN_CARDS = 2  # the others open with a click
 MAX_TOKENS_ON_CARD = 12
 MAX_OVER_BUDGET_NAMED = 12
+MAX_NOTES = 100  # on a page: a source of many files may have one for each
+MAX_NOTES_IN_TERMINAL = 3
+MAX_NOTE_CHARACTERS = 400
 EXAMPLE_CHARACTERS = 400  # on either side of the token
 MAX_EXAMPLES = {"labels": 3, "leak": 4}  # a leak's examples are two pairs of copies
 DEFAULT_MAX_EXAMPLES = 2
+MEANING_OF_Q = (
+    "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most about one "
+    "in twenty predicts nothing."
+)
+MEANING_OF_ATTENTION = (
+    "Mean attention to the token in documents containing it, relative to the average token; 1 is "
+    "average."
+)
 
 
 def findings_section(audit: AuditData) -> Section:
@@ -119,18 +132,7 @@ def _card(audit: AuditData, finding: Finding, place: int, only: tuple[Medium, ..
     if place == 0 and details:
         headline = details.pop(0)
     blocks = _headline_blocks(finding, headline)
-    if finding.tokens:
-        n_more = max(0, len(finding.tokens) - MAX_TOKENS_ON_CARD)
-        blocks.append(Tokens("", finding.tokens[:MAX_TOKENS_ON_CARD], n_more, only=PAGE))
-    blocks += [Text(as_sentence(detail), style="note", only=PAGE) for detail in details]
-    lengths = [token for token in finding.tokens[:MAX_TOKENS_ON_CARD] if "⟨length " in token]
-    if lengths:
-        meanings = "; ".join(
-            f"{for_display(token, 40)}: texts that {form_clause(token)}" for token in lengths
-        )
-        blocks.append(Text(f"{meanings}.", style="note", only=PAGE))
-    if finding.examples:
-        blocks.append(Passages("", tuple(example_passages(finding)), only=PAGE))
+    blocks += evidence_blocks(finding, details)
     # what to do about the first finding is on the first screen, unless a command there is about it
     if place > 0 or finding.mask:
         blocks.append(Text(finding.action, only=PAGE))
@@ -143,6 +145,24 @@ def _card(audit: AuditData, finding: Finding, place: int, only: tuple[Medium, ..
         folded=place >= MAX_OPEN_CARDS,
         only=only,
     )
+
+
+def evidence_blocks(finding: Finding, details: Sequence[str]) -> list[Block]:
+    """The tokens of a finding, details of it, what its lengths mean, and places in the texts."""
+    blocks: list[Block] = []
+    tokens = finding.tokens[:MAX_TOKENS_ON_CARD]
+    if tokens:
+        blocks.append(Tokens("", tokens, len(finding.tokens) - len(tokens), only=PAGE))
+    blocks += [Text(as_sentence(detail), style="note", only=PAGE) for detail in details]
+    lengths = [token for token in tokens if "⟨length " in token]
+    if lengths:
+        meanings = "; ".join(
+            f"{for_display(token, 40)}: texts that {form_clause(token)}" for token in lengths
+        )
+        blocks.append(Text(f"{meanings}.", style="note", only=PAGE))
+    if finding.examples:
+        blocks.append(Passages("", tuple(example_passages(finding)), only=PAGE))
+    return blocks
 
 
 def _headline_blocks(finding: Finding, headline: str) -> list[Block]:
@@ -201,6 +221,22 @@ def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
     # the first screen of pairs prints no such commands where length or formatting comes first
     lines = commands.lines if is_for_pairs else commands.masks
     return [Command(line, only=PAGE) for line in lines]
+
+
+def notes_of_reading(notes: Sequence[str]) -> list[Block]:
+    """What happened while the source was read, a paragraph each; in a terminal the first few."""
+    blocks: list[Block] = []
+    for place, note in enumerate(notes[:MAX_NOTES]):
+        only = EVERYWHERE if place < MAX_NOTES_IN_TERMINAL else PAGE
+        text = as_sentence(for_display(note, MAX_NOTE_CHARACTERS))
+        blocks.append(Text(text, style="warning", only=only))
+    return blocks
+
+
+def terms_section(terms: Mapping[str, str]) -> Section:
+    """What the columns of the page's tables mean: term → meaning."""
+    blocks = (Terms(tuple(terms.items())),)
+    return Section("How to read the numbers", blocks, anchor="columns", folded=True, only=PAGE)
 
 
 def as_sentence(clause: str) -> str:

@@ -12,9 +12,9 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.report_cards import example_passages
-from tokensieve.auditing.report_tokens import PAGE, largest_classes, strongest_picture
+from tokensieve.auditing.report_tokens import largest_classes, strongest_picture
 from tokensieve.escape import for_display
-from tokensieve.report.blocks import Block, Passages, Picture
+from tokensieve.report.blocks import PAGE, Block, Passages, Picture
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import percent, plural
 

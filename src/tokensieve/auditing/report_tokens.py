@@ -10,9 +10,10 @@ from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.table_cells import TOKEN_COLUMNS, cells_of, token_rows
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
+    EVERYWHERE,
+    PAGE,
     Block,
     Column,
-    Medium,
     Picture,
     Section,
     Table,
@@ -22,8 +23,6 @@ from tokensieve.report.blocks import (
 from tokensieve.task.agreement import Quadrant
 from tokensieve.wording import percent, plural, signed
 
-PAGE: tuple[Medium, ...] = ("html", "markdown")
-EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
 MAX_CLASSES_ON_SCREEN = 6  # whose predictors the terminal lists
 MAX_CLASSES_ON_PAGE = 30
 MAX_CLASSES_WITH_TABLES = 50

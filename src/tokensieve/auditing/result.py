@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections import Counter
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tokensieve.auditing.report import audit_report
 from tokensieve.auditing.trackers import check_tracker, log_run
 from tokensieve.escape import for_display
 from tokensieve.evidence.intervals import Share
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Report
 from tokensieve.report.html import NOTEBOOK_BYTES, page, render
@@ -121,12 +120,7 @@ class Audit(AuditData):
 
     def report(self) -> Report:
         """The report that the terminal and the page show."""
-        about = {
-            "version": self.version,
-            "seed": self.seed,
-            "settings": self.to_dict()["settings"],
-        }
-        return audit_report(self, about)
+        return audit_report(self, self.small_print())
 
     def files(self) -> dict[str, Content]:
         """File name → content, for every file except the page and its pictures."""
@@ -144,9 +138,9 @@ class Audit(AuditData):
             tables["over-budget.csv"] = self.to_review
         files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
         files.update(model_files(self.learned.model))
-        files["findings.json"] = json.dumps(self.findings_dict(), ensure_ascii=False, indent=1)
+        files["findings.json"] = json_text(self.findings_dict())
         self.seconds.setdefault("total", sum(self.seconds.values()))
-        files["summary.json"] = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        files["summary.json"] = json_text(self.to_dict())
         return files
 
     def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
@@ -156,7 +150,7 @@ class Audit(AuditData):
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
         summary: dict[str, Any] = {name: getattr(self, name) for name in SUMMARY_COPIES}
-        summary["settings"] = self._settings_dict()
+        summary["settings"] = self.settings_dict()
         summary["accuracy_interval"] = [self.accuracy.low, self.accuracy.high]
         summary["suspicious"] = self._suspicious()
         summary["over_budget"] = self.over_budget.select(OVER_BUDGET_COLUMNS).to_dicts()
@@ -186,17 +180,6 @@ class Audit(AuditData):
             summary["pairs"] = self.pairs.to_dict()
         return summary
 
-    def _settings_dict(self) -> dict[str, Any]:
-        """The settings, with the columns that were read and how the command was called.
-
-        The folder is not named: the same data gives the same file, wherever it is written.
-        """
-        columns = list(self.learned.train.corpus.reading.columns)
-        written = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
-        if self.invocation is not None:
-            written["source"] = self.invocation.source
-        return written
-
     def _suspicious(self) -> list[dict[str, str]]:
         """token, class and reason of the first word of each shortcut among the token types."""
         entries: list[dict[str, str]] = []
@@ -216,20 +199,6 @@ class Audit(AuditData):
                 )
                 entries.append({"token": row["token"], "class": row["class"], "reason": reason})
         return entries
-
-    def findings_dict(self) -> dict[str, Any]:
-        """The content of findings.json."""
-        entries = []
-        for finding in self.findings:
-            entry = finding.to_dict()
-            if finding.kind == "shortcut":
-                entry["mask"] = list(finding.mask)
-            entries.append(entry)
-        return {"name": self.name, "version": self.version, "findings": entries}
-
-    def to_frame(self) -> pl.DataFrame:
-        """The table of tokens: a row per token type and class."""
-        return self.tokens
 
     def _repr_html_(self) -> str:
         """The first screen, the findings and the interactive page, for notebooks.
@@ -262,7 +231,7 @@ class Audit(AuditData):
         check_tracker(tracker)
         with TemporaryDirectory(prefix="tokensieve-") as folder:
             self.save(folder, pictures=False)
-            log_run(tracker, self._settings_dict(), self._figures(), Path(folder))
+            log_run(tracker, self.settings_dict(), self._figures(), Path(folder))
 
     def _figures(self) -> dict[str, float]:
         """The numbers that are worth following over time."""

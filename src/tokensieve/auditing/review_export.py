@@ -11,7 +11,7 @@ import polars as pl
 from tokensieve import __version__
 from tokensieve.auditing.data import AuditData
 from tokensieve.errors import InputError
-from tokensieve.files import csv_table
+from tokensieve.files import csv_table, json_text
 from tokensieve.text.vocabulary import CountedCorpus
 
 ReviewTool = Literal["cleanlab", "label-studio", "argilla", "doccano"]
@@ -166,7 +166,7 @@ def _label_studio(rows: pl.DataFrame) -> str:
             }
             task["predictions"].append(prediction)
         tasks.append(task)
-    return json.dumps(tasks, ensure_ascii=False, indent=1)
+    return json_text(tasks)
 
 
 def _argilla(rows: pl.DataFrame) -> str:

@@ -50,6 +50,7 @@ def log_run(
 def _log_to_mlflow(
     mlflow: Any, parameters: dict[str, str], metrics: dict[str, float], folder: Path
 ) -> None:
+    """Log to MLflow's open run; without one, to a run of its own, which is ended."""
     is_ours = mlflow.active_run() is None
     if is_ours:
         mlflow.start_run(run_name=ARTEFACT)
@@ -65,6 +66,7 @@ def _log_to_mlflow(
 def _log_to_wandb(
     wandb: Any, parameters: dict[str, str], metrics: dict[str, float], folder: Path
 ) -> None:
+    """Log to the open run of Weights & Biases; without one, to a run of its own, which is ended."""
     is_ours = wandb.run is None
     run = wandb.init(project="tokensieve", job_type="audit") if is_ours else wandb.run
     try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,19 +33,23 @@ from tokensieve.cli.command import (
 from tokensieve.errors import InputError
 from tokensieve.escape import HIDDEN, public_address
 from tokensieve.options import option
-from tokensieve.progress import DRAWING
+from tokensieve.progress import DRAWING, Progress
 
 if TYPE_CHECKING:
     from tokensieve.auditing.result import Audit
     from tokensieve.files import Content
     from tokensieve.read.label_lists import SettingsPerLabel
 
+EXCEEDED = 3  # exit status: a finding exceeds --fail-on
+TEXTS_FILE = "reviews.csv"  # of texts in memory, so that commands on the page have a source
+MAX_FOLDER_NAME = 60  # characters, of the 255 bytes that file systems allow
+
 PipelineFormat = Literal["sarif", "junit", "github"]
 ReviewTool = Literal["cleanlab", "label-studio", "argilla", "doccano"]
 
 
 @dataclass(frozen=True)
-class Outputs:
+class AuditOutputs:
     """What an audit writes besides its page, tables and model.
 
     Attributes:
@@ -85,14 +89,9 @@ def _audit(
     quiet: bool = QUIET,
 ) -> int:
     """Audit one source, or each of its labels."""
-    from tokensieve import __version__
     from tokensieve.auditing.checks.registry import kinds_of_finding
-    from tokensieve.auditing.label_audits import LabelAudits, label_row
-    from tokensieve.auditing.report import exceeded_report, exceeded_summary
-    from tokensieve.files import check_writable
-    from tokensieve.read.label_lists import SettingsPerLabel
-    from tokensieve.report.terminal import show
 
+    outputs = AuditOutputs(pictures, card, tuple(formats), tuple(exports))
     if settings.task == "scores":
         if cluster is not None or card or formats or exports:
             raise InputError(
@@ -104,53 +103,97 @@ def _audit(
         settings.budget.check_kinds(kinds_of_finding())
     if exports and settings.pairs is not None:
         raise InputError("--export is for labelled documents: leave it out with --pairs")
-    outputs = Outputs(pictures, card, tuple(formats), tuple(exports))
     to_read = checked_source(source, settings, quiet or cluster is not None)
-    named = " ".join(public_address(address) for address in source)
-    several = SettingsPerLabel() if cluster is not None else _several_labels(to_read, settings)
-    if not several.settings:
-        result = run_audit(to_read, settings, out, quiet, outputs, cluster=cluster)
-        if not quiet:
-            show(result.report(), out, result.seconds["total"])
-        if result.fails:  # a status of 3 is never silent
-            report = exceeded_report(result, out)
-            if quiet:
-                say(False, f"{report.verdict} {exceeded_summary(result, out)}")
-            else:
-                show(report)
-        return 3 if result.fails else 0
-    check_writable(out, audit=True)
-    out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    taken: set[str] = set()
-    # each label's folder is written when its audit is done
-    for number, (label, label_settings) in enumerate(several.settings.items(), 1):
-        folder = _folder_name(label)
-        folder = f"{folder}-{number}" if folder.lower() in taken else folder
-        taken.add(folder.lower())
-        say(quiet, f"label {number} of {len(several.settings)}: {label}")
-        result = run_audit(
-            to_read, label_settings, out / folder, quiet, outputs, f"{named}: {label}"
-        )
-        rows.append(label_row(label, folder, result))
+    if cluster is None:
+        per_label = _several_labels(to_read, settings)
+        if per_label.settings:
+            name = " ".join(public_address(address) for address in source)
+            return _audit_each_label(to_read, name, per_label, out, quiet, outputs)
+    result = run_audit(to_read, settings, out, quiet, outputs, cluster=cluster)
+    return _show_audit(result, out, quiet)
+
+
+def _show_audit(result: Audit, out: Path, quiet: bool) -> int:
+    """Show an audit, and what exceeds its limits; the exit status."""
+    from tokensieve.auditing.report import exceeded_report, exceeded_summary
+    from tokensieve.report.terminal import show
+
+    if not quiet:
+        show(result.report(), out, result.seconds["total"])
+    if not result.fails:
+        return 0
+    exceeded = exceeded_report(result, out)
+    if quiet:  # a status of 3 is never silent
+        say(False, f"{exceeded.verdict} {exceeded_summary(result, out)}")
+    else:
+        show(exceeded)
+    return EXCEEDED
+
+
+def _audit_each_label(
+    source: str | list[str],
+    name: str,
+    per_label: SettingsPerLabel[Settings],
+    out: Path,
+    quiet: bool,
+    outputs: AuditOutputs,
+) -> int:
+    """Write an audit of each label into a folder of its own, and an index; the exit status.
+
+    `name` is the source as the index and the audits name it.
+    """
+    from tokensieve import __version__
+    from tokensieve.auditing.label_audits import LabelAudits, label_row
+    from tokensieve.files import check_writable
+    from tokensieve.report.terminal import show
     from tokensieve.report.writer import save
 
-    index = LabelAudits(named, __version__, tuple(rows), several.too_few, several.past_limit)
+    check_writable(out, audit=True)
+    out.mkdir(parents=True, exist_ok=True)
+    folders = folder_names(per_label.settings)
+    rows = []
+    # each label's folder is written when its audit is done
+    for number, (label, settings) in enumerate(per_label.settings.items(), 1):
+        say(quiet, f"label {number} of {len(folders)}: {label}")
+        folder = folders[label]
+        title = f"{name}: {label}"
+        result = run_audit(source, settings, out / folder, quiet, outputs, title)
+        rows.append(label_row(label, folder, result))
+    index = LabelAudits(name, __version__, tuple(rows), per_label.too_few, per_label.past_limit)
     save(index, out, pictures=False)
     if not quiet:
         show(index.report(), out)
     over = [row["label"] for row in rows if row["exceeded"]]
-    if over:
-        where = "see over-budget.csv and findings.csv in each folder"
-        say(False, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
-    return 3 if over else 0
+    if not over:
+        return 0
+    where = "see over-budget.csv and findings.csv in each folder"
+    say(False, f"audits that exceed the --fail-on limit: {', '.join(over)}; {where}")
+    return EXCEEDED
+
+
+def folder_names(labels: Iterable[str]) -> dict[str, str]:
+    """A folder for each label, in which only letters, digits, dot, dash and underscore occur.
+
+    A name that differs from an earlier one by capitals alone, or not at all, gets a number: some
+    file systems take both for one folder.
+    """
+    folders: dict[str, str] = {}
+    taken: set[str] = set()
+    for number, label in enumerate(labels, 1):
+        folder = re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII)
+        folder = folder.strip("-.")[:MAX_FOLDER_NAME] or "label"
+        if folder.lower() in taken:
+            folder = f"{folder}-{number}"
+        taken.add(folder.lower())
+        folders[label] = folder
+    return folders
 
 
 def _audit_of_scores(
     source: list[str], settings: Settings, out: Path, quiet: bool, pictures: bool
 ) -> int:
     """Audit documents with scores and write the results; the exit status."""
-    from tokensieve.auditing.data import Invocation
+    from tokensieve.auditing.any_audit import Invocation
     from tokensieve.auditing.scores.run import audit_scores, check_settings
     from tokensieve.files import check_writable
     from tokensieve.read.reader import read_corpus
@@ -173,7 +216,7 @@ def _audit_of_scores(
         show(result.report(), out, result.seconds["total"])
     if result.fails:  # a status of 3 is never silent
         say(False, f"exceeds the --fail-on limit: {', '.join(result.exceeded)}; see findings.csv")
-        return 3
+        return EXCEEDED
     return 0
 
 
@@ -182,19 +225,24 @@ def run_audit(
     settings: Settings,
     out: Path,
     quiet: bool,
-    outputs: Outputs | None = None,
+    outputs: AuditOutputs | None = None,
     name: str = "",
     cluster: str | None = None,
 ) -> Audit:
-    """Read, audit, and write everything or nothing; of texts in memory also reviews.csv. `name` is
-    that of the corpus, if it is not that of its source, and `cluster` the address of a Dask cluster
-    to do it on."""
-    outputs = outputs or Outputs()
-    from tokensieve.auditing.data import Invocation
+    """Read, audit, and write everything or nothing.
+
+    Args:
+        source: what is to be read, or texts and labels in memory; of the latter reviews.csv is
+            written too, which the commands on the page name.
+        name: of the corpus, if it is not that of its source.
+        cluster: the address of a Dask cluster that does the work; None for this machine.
+    """
+    outputs = outputs or AuditOutputs()
+    from tokensieve.auditing.any_audit import Invocation
     from tokensieve.auditing.run import audit
     from tokensieve.cli.cluster import connected
-    from tokensieve.files import check_writable, csv_table
-    from tokensieve.read.reader import read_corpus
+    from tokensieve.files import check_writable
+    from tokensieve.report.writer import save
 
     start = time.perf_counter()
     check_writable(out, audit=True)
@@ -204,35 +252,44 @@ def run_audit(
     ):
         progress("reading", 0.0)
         if client is None:
-            corpus = read_corpus(source, settings)
-            corpus = replace(corpus, name=name) if name else corpus
-            DRAWING.start()  # now that all is imported: it loads Vega for half a second
-            result = audit(
-                corpus,
-                settings,
-                progress=progress,
-                seconds={"reading": time.perf_counter() - start},
-            )
+            result = _audit_here(source, settings, name, progress, start)
         else:
             result = audit(source, settings, progress=progress, client=client)
         result = replace(result, invocation=Invocation(_public_source(source, out), str(out)))
         progress("writing", 0.0)
         if not outputs.pictures:  # nobody asked for them, so that nobody misses those of the page
             logging.getLogger("tokensieve").setLevel(logging.ERROR)
-        from tokensieve.report.writer import save
-
-        also = _further_files(result, None if isinstance(source, tuple) else source, outputs)
-        if isinstance(source, tuple):  # the commands on the page need a file
-            labels = corpus.frame["label"].replace_strict(dict(enumerate(corpus.classes)))
-            also["reviews.csv"] = csv_table(corpus.frame.select("text").with_columns(label=labels))
+        also = _further_files(result, source, outputs)
         save(result, out, outputs.pictures, start, also=also)
     return result
 
 
+def _audit_here(
+    source: str | list[str] | tuple[list[str], list[str]],
+    settings: Settings,
+    name: str,
+    progress: Progress,
+    start: float,
+) -> Audit:
+    """Read and audit on this machine; the time since `start` counts as reading."""
+    from tokensieve.auditing.run import audit
+    from tokensieve.read.reader import read_corpus
+
+    corpus = read_corpus(source, settings)
+    if name:
+        corpus = replace(corpus, name=name)
+    DRAWING.start()  # now that all is imported: it loads Vega for half a second
+    seconds = {"reading": time.perf_counter() - start}
+    return audit(corpus, settings, progress=progress, seconds=seconds)
+
+
 def _further_files(
-    result: Audit, source: str | Sequence[str] | None, outputs: Outputs
+    result: Audit, source: str | list[str] | tuple[list[str], list[str]], outputs: AuditOutputs
 ) -> dict[str, Content]:
-    """The files for dataset cards, pipelines and reviewers; annotations are printed."""
+    """The files for dataset cards, pipelines and reviewers, and texts that no file holds.
+
+    Annotations for GitHub are printed.
+    """
     files: dict[str, Content] = {}
     if outputs.card:
         from tokensieve.auditing.dataset_card import dataset_card
@@ -244,7 +301,15 @@ def _further_files(
         for tool in outputs.exports:
             files[export_file_name(tool)] = export_rows(result, tool)
     if outputs.formats:
-        files |= _pipeline_files(result, source, outputs.formats)
+        named_source = None if isinstance(source, tuple) else source
+        files |= _pipeline_files(result, named_source, outputs.formats)
+    if isinstance(source, tuple):
+        import polars as pl
+
+        from tokensieve.files import csv_table
+
+        texts, labels = source
+        files[TEXTS_FILE] = csv_table(pl.DataFrame({"text": texts, "label": labels}))
     return files
 
 
@@ -274,15 +339,10 @@ def _public_source(
 ) -> str | list[str]:
     """The source as the commands on the page name it; they need a file for texts in memory."""
     if isinstance(source, tuple):
-        return str(out / "reviews.csv")
+        return str(out / TEXTS_FILE)
     if isinstance(source, list):
         return [public_address(address, HIDDEN) for address in source]
     return public_address(source, HIDDEN)
-
-
-def _folder_name(label: str) -> str:
-    """A safe name for the folder of a label: letters, digits, dot, dash and underscore."""
-    return re.sub(r"[^\w.-]+", "-", label, flags=re.ASCII).strip("-.")[:60] or "label"
 
 
 def _several_labels(source: str | list[str], settings: Settings) -> SettingsPerLabel[Settings]:

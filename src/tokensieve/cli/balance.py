@@ -7,7 +7,6 @@ which the answers differ. Train with the column (`--weight weight` here, `sample
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +86,13 @@ class _Chosen:
 def _chosen(
     named: list[str], length: bool, audit: Path | None, token_settings: TokenSettings
 ) -> _Chosen:
+    """What to balance: what the user names, and the shortcuts of an audit.
+
+    With an audit, texts are split as its model splits them, unless options say otherwise.
+
+    Raises:
+        InputError: there is nothing to balance.
+    """
     from tokensieve.model.storage import read_model
 
     tokenizer = token_settings.make_tokenizer()
@@ -141,7 +147,7 @@ def _write(
 ) -> None:
     """Write the copy; in a folder of its own also a summary and the rates before and after."""
     from tokensieve.auditing.balance_features import rates_by_class
-    from tokensieve.files import csv_table, write_all
+    from tokensieve.files import csv_table, json_text, write_all
     from tokensieve.read.copies import write_rows
 
     files: dict[str, str | bytes] = {target.name: write_rows(rows, target.name, source)}
@@ -153,7 +159,7 @@ def _write(
             "effective_documents": round(result.effective_size, 1),
             "largest_weight": float(result.weights.max()),
         }
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        files["summary.json"] = json_text(summary)
         files["rates.csv"] = csv_table(rates_by_class(data, result.weights, corpus.classes))
     write_all(target.folder, files, ours=r"balanced\.(csv|tsv|jsonl|parquet)")
 
@@ -214,6 +220,7 @@ def _names(data: RowFeatures, chosen: NDArray[np.bool_]) -> list[str]:
 
 
 def _messages(data: RowFeatures, result: Balance, path: str) -> list[str]:
+    """The lines that say what weights could not balance, and what evidence they leave."""
     from tokensieve.text.formatting import is_formatting
 
     lines = []

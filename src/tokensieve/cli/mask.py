@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -137,6 +136,15 @@ def _plan(
     pairs: str | None,
     token_settings: TokenSettings,
 ) -> _Plan:
+    """What to remove, and how texts are split into tokens to find it.
+
+    The tokens are those that the user names, those that were decided to be masked, and the
+    shortcuts of an audit that were not decided to be kept. With an audit, texts are split as its
+    model splits them, unless options say otherwise.
+
+    Raises:
+        InputError: the audit has nothing to remove, or columns of answers are missing.
+    """
     from tokensieve.auditing.decisions import read_decisions
     from tokensieve.model.storage import read_model
     from tokensieve.text.tokenizers import FieldTokenizer
@@ -352,7 +360,7 @@ def _write(
     target: CopyTarget, rows: Sequence[Row], wrong_rows: set[int], outcome: _Masked, source: str
 ) -> None:
     """Write the copy, the mislabelled rows beside it, and a summary if a folder was named."""
-    from tokensieve.files import write_all
+    from tokensieve.files import json_text, write_all
     from tokensieve.read.copies import write_rows
 
     rows_written = [row for number, row in enumerate(rows) if number not in wrong_rows]
@@ -367,7 +375,7 @@ def _write(
             "left_out": len(left_out),
             "tokens": outcome.removed_tokens,
         }
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        files["summary.json"] = json_text(summary)
     else:
         review_name = target.beside("wrong-label")
         ours = re.escape(review_name)

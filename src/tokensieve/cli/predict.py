@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -201,7 +200,7 @@ class _Preference:
 
         logit = frame.drop_nulls("answer")["answer"].to_numpy()
         n_pairs = len(logit)
-        wins = (logit > 0) + 0.5 * (logit == 0)
+        wins = (logit > 0) + 0.5 * (logit == 0)  # a tie is half a win
         loss = float(np.mean(np.logaddexp(0.0, -logit))) if n_pairs else None
         return cls(Share.over(wins, np.arange(n_pairs)), n_pairs, len(frame) - n_pairs, loss)
 
@@ -452,9 +451,9 @@ def _predictions_csv(results: _Results) -> bytes:
 
 
 def _write_results(folder: Path, predictions: bytes, summary: dict[str, object]) -> None:
-    from tokensieve.files import write_all
+    from tokensieve.files import json_text, write_all
 
-    text = json.dumps(summary, ensure_ascii=False, indent=1)
+    text = json_text(summary)
     write_all(folder, {"predictions.csv": predictions, "summary.json": text})
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,12 @@ from tokensieve.cli.command import (
 from tokensieve.escape import public_address
 from tokensieve.model.settings import TrainSettings
 from tokensieve.options import option
-from tokensieve.progress import Clock
+from tokensieve.progress import Clock, Progress
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from tokensieve.model.attention import Model
     from tokensieve.task.tasks import CorpusModel
 
 
@@ -31,6 +34,20 @@ def _public_name(source: str | list[str]) -> str:
     if isinstance(source, str):
         return public_address(source)
     return str([public_address(address) for address in source])
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, and what is written beside it.
+
+    Attributes:
+        summary: the content of summary.json, without seconds.
+        tokens: the token table of an audit; None if it was not asked for.
+    """
+
+    model: Model
+    summary: dict[str, Any]
+    tokens: pl.DataFrame | None
 
 
 @command(source=SOURCES)
@@ -50,14 +67,8 @@ def _train(
     quiet: bool = QUIET,
 ) -> None:
     """Train on a source and write the model."""
-    import numpy as np
-
     from tokensieve.cli.cluster import connected
-    from tokensieve.files import check_writable, csv_table, write_all
-    from tokensieve.model.attention import attention_sums
-    from tokensieve.model.storage import model_files
-    from tokensieve.read.reader import read_corpus
-    from tokensieve.task.tasks import train_corpus
+    from tokensieve.files import check_writable
 
     settings = replace(
         settings, formatting=bool(settings.pairs) if formatting is None else formatting
@@ -71,80 +82,98 @@ def _train(
         progress_bar(quiet) as progress,
     ):
         progress("reading", 0.0)
-        if client is not None:
-            from tokensieve.task.cluster import (
-                learn_on,  # scikit-learn takes over a second to import
-            )
-
-            trained = learn_on(client, to_read, settings, progress)
-            importance, model, attended = (
-                trained.importance,
-                trained.model.trained_,
-                trained.attention,
-            )
-            summary = {"name": _public_name(to_read)} | trained.to_dict() | {"seed": settings.seed}
-            summary["settings"] = settings.to_dict() | {"columns": list(trained.reading.columns)}
-            clock.lap("total")
-        else:
-            corpus = read_corpus(to_read, settings)
-            clock.lap("reading")
-            learned = train_corpus(corpus, settings, progress, clock)
-            model, summary = learned.model, learned.to_dict()
-            summary["settings"] |= settings.source_options()
-            if learned.model.predicts_scores:
-                _write_scores(learned, summary, out, table, quiet, clock)
-                return
-            if table:
-                importance = learned.task.importance(learned.train)
-                sums = attention_sums(learned.train.counts.matrix, model.scores)[2]
-                attended = sums / np.maximum(importance.documents, 1)
-        progress("writing", 0.0)
-        files: dict[str, Any] = dict(model_files(model))
-        if table or client is not None:
-            from tokensieve.task.agreement import token_table
-
-            files["tokens.csv"] = csv_table(token_table(importance, model, attended))
         if client is None:
-            clock.lap("report")
-            clock.seconds["total"] = sum(clock.seconds.values())
-        summary["seconds"] = clock.seconds
-        files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
-        write_all(out, files)
-    say(
-        quiet,
-        f"test accuracy {summary['test_accuracy']:.1%} (largest class: "
-        f"{summary['majority_accuracy']:.1%}); {summary['token_types']:,} tokens; model in {out}",
-    )
+            trained = _train_here(to_read, settings, table, progress, clock)
+        else:
+            trained = _train_on(client, to_read, settings, progress, clock)
+        progress("writing", 0.0)
+        _write(trained, out, clock)
+    n_tokens = trained.summary["token_types"]
+    say(quiet, f"{_test_result(trained.summary)}; {n_tokens:,} tokens; model in {out}")
 
 
-def _write_scores(
-    learned: CorpusModel,
-    summary: dict[str, Any],
-    out: Path,
+def _train_here(
+    source: str | list[str],
+    settings: TrainSettings,
     with_tokens: bool,
-    quiet: bool,
+    progress: Progress,
     clock: Clock,
-) -> None:
-    """Write a model of scores, and say how well it predicts."""
-    from tokensieve.files import csv_table, write_all
-    from tokensieve.model.storage import model_files
+) -> Trained:
+    """Read the source and train on this machine."""
+    from tokensieve.read.reader import read_corpus
+    from tokensieve.task.tasks import train_corpus
 
-    files: dict[str, Any] = dict(model_files(learned.model))
-    if with_tokens:
-        from tokensieve.auditing.scores.run import token_table
+    corpus = read_corpus(source, settings)
+    clock.lap("reading")
+    learned = train_corpus(corpus, settings, progress, clock)
+    summary = learned.to_dict()
+    summary["settings"] |= settings.source_options()
+    tokens = _token_table(learned) if with_tokens else None
+    return Trained(learned.model, summary, tokens)
+
+
+def _train_on(
+    client: Any,
+    source: str | list[str],
+    settings: TrainSettings,
+    progress: Progress,
+    clock: Clock,
+) -> Trained:
+    """Let the workers of a cluster read the source, and train on them."""
+    from tokensieve.task.agreement import token_table
+    from tokensieve.task.cluster import learn_on  # scikit-learn takes over a second to import
+
+    learned = learn_on(client, source, settings, progress)
+    model = learned.model.trained_
+    summary = {"name": _public_name(source)} | learned.to_dict() | {"seed": settings.seed}
+    summary["settings"] = settings.to_dict() | {"columns": list(learned.reading.columns)}
+    clock.lap("total")
+    return Trained(model, summary, token_table(learned.importance, model, learned.attention))
+
+
+def _token_table(learned: CorpusModel) -> pl.DataFrame:
+    """The token table that an audit of the same documents writes."""
+    import numpy as np
+
+    if learned.model.predicts_scores:
+        from tokensieve.auditing.scores.run import token_table as table_of_scores
         from tokensieve.evidence.score_ranks import score_importance
 
         units = learned.task.units(learned.train.corpus)
-        importance = score_importance(learned.train.counts, units)
-        files["tokens.csv"] = csv_table(token_table(learned, importance.to_frame()))
-    clock.lap("report")
-    clock.seconds["total"] = sum(clock.seconds.values())
-    summary["seconds"] = clock.seconds
-    files["summary.json"] = json.dumps(summary, ensure_ascii=False, indent=1)
+        ranks = score_importance(learned.train.counts, units)
+        return table_of_scores(learned, ranks.to_frame())
+    from tokensieve.task.agreement import token_table
+
+    importance = learned.task.importance(learned.train)
+    sums = learned.task.attention_sums(learned.train, learned.model)[2]
+    mean_attention = sums / np.maximum(importance.documents, 1)
+    return token_table(importance, learned.model, mean_attention)
+
+
+def _write(trained: Trained, out: Path, clock: Clock) -> None:
+    """Write the model, summary.json and, if there is one, the token table."""
+    from tokensieve.files import Content, csv_table, json_text, write_all
+    from tokensieve.model.storage import model_files
+
+    files: dict[str, Content] = dict(model_files(trained.model))
+    if trained.tokens is not None:
+        files["tokens.csv"] = csv_table(trained.tokens)
+    if "total" not in clock.seconds:  # of a cluster it is known
+        clock.lap("report")
+        clock.seconds["total"] = sum(clock.seconds.values())
+    files["summary.json"] = json_text(trained.summary | {"seconds": clock.seconds})
     write_all(out, files)
-    say(
-        quiet,
-        f"test documents: mean absolute error {summary['mae']:.3g} (median score: "
-        f"{summary['median_score_mae']:.3g}), R² {summary['r2']:.3f}, Spearman's ρ "
-        f"{summary['spearman']:.3f}; {summary['token_types']:,} tokens; model in {out}",
+
+
+def _test_result(summary: Mapping[str, Any]) -> str:
+    """How well the test documents are predicted, beside the simplest prediction."""
+    if "test_accuracy" in summary:
+        return (
+            f"test accuracy {summary['test_accuracy']:.1%} "
+            f"(largest class: {summary['majority_accuracy']:.1%})"
+        )
+    return (
+        f"test documents: mean absolute error {summary['mae']:.3g} "
+        f"(median score: {summary['median_score_mae']:.3g}), R² {summary['r2']:.3f}, "
+        f"Spearman's ρ {summary['spearman']:.3f}"
     )

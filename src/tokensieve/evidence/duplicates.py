@@ -192,12 +192,20 @@ def candidates_of_bands(frames: Iterable[pl.DataFrame]) -> Ints:
 
 
 def merged(pairs: Ints, others: Ints) -> Ints:
-    """All of the pairs, each once, in order."""
+    """All pairs of two arrays of shape (m, 2), each once, in ascending order."""
     return np.unique(np.concatenate([pairs, others]), axis=0)
 
 
 def first_of_group(n: int, pairs: Ints) -> Ints:
-    """The first of the n documents that each is joined with by pairs, chains included."""
+    """The first of the documents that each is joined with by pairs, chains included.
+
+    Args:
+        n: how many documents there are.
+        pairs: the numbers of two documents in each row, shape (m, 2).
+
+    Returns:
+        For each document the smallest number in its group, itself if it is in no pair; shape (n,).
+    """
     if not n:
         return np.empty(0, np.int64)
     a, b = pairs.T
@@ -255,11 +263,24 @@ def candidates_of_marks(marks: pl.DataFrame) -> Ints:
 
 
 def count_near_copies(pairs: Sequence[Ints], first_test: int) -> Counter[str]:
-    """Numbers of documents that are copies or near copies of others, from similar pairs."""
-    joined = np.concatenate([np.empty((0, 2), np.int64), *pairs])
-    documents = np.unique(joined)
-    first = first_of_group(len(documents), np.searchsorted(documents, joined))
+    """Numbers of documents that are copies or near copies of others, from similar pairs.
+
+    Args:
+        pairs: arrays of shape (m, 2) with the numbers of two similar documents in each row.
+        first_test: the number of the first test document; those below it are for training.
+
+    Returns:
+        "leaked": test documents in a group with a training document; "repeated": training documents
+        without the first one of each group.
+    """
+    no_pairs = np.empty((0, 2), np.int64)
+    all_pairs = np.concatenate([no_pairs, *pairs])
+    documents = np.unique(all_pairs)
+    places = np.searchsorted(documents, all_pairs)
+    group = first_of_group(len(documents), places)
     is_test = documents >= first_test
-    test = np.bincount(first[is_test], minlength=len(first))
-    train = np.bincount(first[~is_test], minlength=len(first))
-    return Counter(leaked=int(test[train > 0].sum()), repeated=int(np.maximum(train - 1, 0).sum()))
+    n_test = np.bincount(group[is_test], minlength=len(group))
+    n_train = np.bincount(group[~is_test], minlength=len(group))
+    leaked = n_test[n_train > 0].sum()
+    repeated = np.maximum(n_train - 1, 0).sum()
+    return Counter(leaked=int(leaked), repeated=int(repeated))

@@ -477,7 +477,13 @@ def _design_effect(unit_sums: Floats, mean: float, n: int) -> float:
 
 
 def wilson(share: Floats, n: Floats, t: float | Floats = Z95) -> Interval:
-    """Wilson's intervals of shares among n independent documents each, t the quantile."""
+    """Wilson's 95% interval of each share, or one at another quantile.
+
+    Args:
+        share: fractions from 0 to 1, of any shape.
+        n: how many independent documents each share is of (not necessarily whole), broadcast to it.
+        t: the quantile of the normal distribution, or of Student's t for few groups.
+    """
     centre = share + t**2 / (2 * n)
     half = t * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
     shrink = 1 + t**2 / n

@@ -424,7 +424,18 @@ def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: In
 
 
 def fisher_p(right: Ints, n_with: Ints, right_all: Ints, n_all: Ints, n_tests: int) -> Floats:
-    """One-sided p of Fisher's exact test times the number of tests; 1 where χ² is small."""
+    """One-sided p of Fisher's exact test for too many of a class, corrected for several tests.
+
+    It is computed only where χ² is large enough to matter, and 1 elsewhere. All arrays have the
+    shape (pairs,).
+
+    Args:
+        right: documents of the class among those with the order.
+        n_with: documents with the order.
+        right_all: documents of the class among all that are compared.
+        n_all: all that are compared.
+        n_tests: by which p is multiplied (Bonferroni), up to 1.
+    """
     n = np.maximum(n_all, 1)
     expected = right_all * (n_with / n)
     variance = expected * (1 - right_all / n) * (1 - n_with / n)
@@ -513,5 +524,5 @@ def documents_with_both(runs: WordRuns, a: int, b: int) -> Ints:
 
 
 def _runs_of(runs: WordRuns, positions: Ints) -> Ints:
-    """The run of each position."""
+    """The run that each position in the stream of words lies in, of the same shape."""
     return np.searchsorted(runs.starts, positions, side="right") - 1

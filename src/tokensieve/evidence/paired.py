@@ -231,9 +231,14 @@ def _score(difference: float, n: float, only_before: float, only_after: float) -
 
 
 def _design_effect(difference: Floats, unit_sums: Floats, unit_sizes: Ints) -> float:
-    """The variance of the mean difference over units, in units of that over independent items.
+    """The variance of the mean difference over units, relative to that over independent items.
 
     At least 1: a smaller one would be chance, and the interval too short.
+
+    Args:
+        difference: after minus before for each item, shape (items,).
+        unit_sums: the differences of each unit added up, shape (units,).
+        unit_sizes: how many items each unit has, shape (units,).
     """
     n, n_units = len(difference), len(unit_sums)
     mean = difference.mean()

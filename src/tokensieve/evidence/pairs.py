@@ -287,7 +287,11 @@ class PairModel:
         return sp.csr_array((entries, self.types, d.indptr), shape=d.shape)
 
     def miss(self, theta: Floats) -> Floats:
-        """P of the other side's winning, of each entry."""
+        """The probability that the side without the type wins, of each stored entry, shape
+        (entries,).
+
+        `theta` is the log-odds of each type, shape (|S|,).
+        """
         return np.asarray(
             expit(-(self.offset[self.pair] + theta[self.types] * np.sign(self.signed)))
         )
@@ -379,7 +383,7 @@ def score_test(model: PairModel, units: Ints) -> ScoreTest:
 
 
 def _sum_rows(rows: Floats, units: Ints) -> Floats:
-    """The sums of the rows of each unit, units in order."""
+    """The sums of the rows of each unit, in the order of units, shape (units, columns)."""
     unit_of_each = np.unique(units, return_inverse=True)[1]
     sums = np.zeros((unit_of_each.max(initial=-1) + 1, rows.shape[1]))
     np.add.at(sums, unit_of_each, rows)
@@ -433,15 +437,21 @@ def _flipped_p(moments: FlipMoments) -> Floats:
     """
     is_constant = moments.second <= 0
     variance = np.where(is_constant, 1.0, moments.second)
-    crowd = np.clip(np.where(is_constant, 1.0, moments.fourth / variance**2), *CROWD_RANGE)
-    shape = (3 / crowd - 3) / 2
-    end = np.sqrt(variance * (3 / crowd - 2))
+    crowd = np.where(is_constant, 1.0, moments.fourth / variance**2)
+    crowd = np.clip(crowd, *CROWD_RANGE)
     deviation = np.abs(moments.total)
-    normal = 2 * ndtr(-deviation / np.sqrt(variance))
-    bounded = 2 * betaincc(shape, shape, (np.minimum(deviation / end, 1.0) + 1) / 2)
-    p = np.where((crowd < NORMAL_CROWD) | (end < moments.reach), normal, bounded)
-    smallest = np.exp2(1.0 - np.minimum(moments.n_units, MAX_EXPONENT))
-    return np.asarray(np.where(is_constant, 1.0, np.clip(np.maximum(p, smallest), 0.0, 1.0)))
+
+    normal_p = 2 * ndtr(-deviation / np.sqrt(variance))
+    shape = (3 / crowd - 3) / 2
+    end = np.sqrt(variance * (3 / crowd - 2))  # of the range of the bounded curve
+    place_in_range = (np.minimum(deviation / end, 1.0) + 1) / 2
+    bounded_p = 2 * betaincc(shape, shape, place_in_range)
+
+    is_normal = (crowd < NORMAL_CROWD) | (end < moments.reach)
+    p = np.where(is_normal, normal_p, bounded_p)
+    smallest_p = np.exp2(1.0 - np.minimum(moments.n_units, MAX_EXPONENT))
+    p = np.clip(np.maximum(p, smallest_p), 0.0, 1.0)
+    return np.asarray(np.where(is_constant, 1.0, p))
 
 
 def _column(x: Any) -> Floats:

@@ -171,7 +171,13 @@ def middle_ranks(scores: Floats) -> Floats:
 
 
 def _effect(rank_sum: Floats, n_with: Ints, n_all: int) -> Floats:
-    """2 U/(m n) − 1, or 0 where all documents are on one side."""
+    """Cliff's δ = 2 U/(m n) − 1 of each type, from −1 to 1, or 0 if all documents are on one side.
+
+    Args:
+        rank_sum: the ranks of the documents with the type added up, shape (|S|,).
+        n_with: how many these are, shape (|S|,).
+        n_all: how many documents there are.
+    """
     n_comparisons = n_with * (n_all - n_with)
     u = rank_sum - n_with * (n_with + 1) / 2
     return np.where(n_comparisons > 0, 2 * u / np.maximum(n_comparisons, 1) - 1, 0.0)

@@ -193,6 +193,7 @@ def _as_floats(words: Ints) -> Floats:
     """Fixed-point numbers, words along the last axis, as floats."""
     numbers = np.zeros(words.shape[:-1])
     for i in reversed(range(WORDS_PER_NUMBER)):
+        # shift by one word: a power of two is exact
         numbers = (numbers + words[..., i]) * 2.0**-BITS_PER_WORD
     return numbers
 

@@ -227,6 +227,14 @@ def _adam(
     """A step of Adam on the table, in place, for each row of `batches`.
 
     The gradients in the table and `is_touched` are zero before and after.
+
+    Args:
+        indptr, indices, data: the counts of n documents as a CSR matrix.
+        labels, numbers, weights: of each document, shape (n,); `numbers` are scores, or None.
+        batches: the documents (or pairs) of each step, shape (steps, batch size).
+        sink: the row of the sink in the table, or −1.
+        table: a row for each type (`_packed`).
+        q, fg, touched, is_touched: room for intermediate results.
     """
     size = batches.shape[1]
     for step in range(batches.shape[0]):

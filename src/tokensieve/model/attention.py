@@ -310,7 +310,12 @@ def per_class(x: Floats) -> Floats:
 
 
 def accuracy(f: Floats, labels: Ints) -> float:
-    """Fraction of documents predicted correctly; nan without documents."""
+    """Fraction of documents predicted correctly, from 0 to 1; nan without documents.
+
+    Args:
+        f: decision values, shape (n,) or (n, 1) for two classes, (n, K) for K.
+        labels: the number of each document's class, shape (n,).
+    """
     return float(np.mean(decide(f) == labels)) if len(labels) else math.nan
 
 

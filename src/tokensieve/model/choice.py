@@ -8,9 +8,10 @@ frequencies, so predictions for held-out documents are never worse than that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -193,32 +194,44 @@ def _trials(
     held_out: _HeldOut,
 ) -> list[_Trial]:
     """A trial for each strength and rate that is worth it; none has begun."""
-    pause = math.ceil(schedule.steps / CHECKS)
-
-    def run(
-        strength: float, rated: Schedule, learned: Ints | None, left_out: Counts | None
-    ) -> Iterator[_State]:
-        table = table_with_sink(counts, prior, strength, schedule.pairs, left_out)
-        for steps, u, w in train(counts, *table, rated, pause, learned):
-            f = np.empty(0) if left_out is None else logits(left_out.matrix, u, w)
-            yield _State(steps, (u, w), f)
-
     n = counts.n_documents
     is_many_short = n > FEW and counts.matrix.nnz <= SHORT * n and not schedule.pairs
     strengths = STRENGTHS if held_out.is_few else (1.0,)
     rates = RATES if is_many_short else RATES[:1]
+    trains_final_model = len(parts) == 1 and n_threads() > 1
     trials = []
     for strength, rate in product(strengths, rates):
-        rated = replace(schedule, score_rate=schedule.score_rate * rate)
-        start = Choice(schedule.steps, rated.score_rate, strength)
-        runs = [
-            run(strength, rated, part.learned, left_out)
-            for part, left_out in zip(parts, held_out.counts, strict=True)
-        ]
-        if len(parts) == 1 and n_threads() > 1:
-            runs.append(run(strength, rated, None, None))
+        trial_schedule = replace(schedule, score_rate=schedule.score_rate * rate)
+        runs = []
+        for part, left_out in zip(parts, held_out.counts, strict=True):
+            table = partial(table_with_sink, counts, prior, strength, schedule.pairs, left_out)
+            runs.append(_run(counts, table, trial_schedule, part.learned, left_out))
+        if trains_final_model:
+            table = partial(table_with_sink, counts, prior, strength, schedule.pairs)
+            runs.append(_run(counts, table, trial_schedule, None, None))
+        start = Choice(schedule.steps, trial_schedule.score_rate, strength)
         trials.append(_Trial(start, runs, len(parts)))
     return trials
+
+
+def _run(
+    counts: Counts,
+    make_table: Callable[[], Table],
+    schedule: Schedule,
+    learned: Ints | None,
+    left_out: Counts | None,
+) -> Iterator[_State]:
+    """Train step by step, and pause where the runs of all parts are compared.
+
+    Args:
+        make_table: makes the scores and values to start from, when the run begins.
+        learned: the documents (or pairs) to train on; None for all.
+        left_out: the documents whose decision values each state has; None for none.
+    """
+    pause = math.ceil(schedule.steps / CHECKS)
+    for steps, u, w in train(counts, *make_table(), schedule, pause, learned):
+        f = np.empty(0) if left_out is None else logits(left_out.matrix, u, w)
+        yield _State(steps, (u, w), f)
 
 
 def choice_without_held_out(counts: Counts, schedule: Schedule, validates: bool) -> Choice:

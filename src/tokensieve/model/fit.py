@@ -213,6 +213,9 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
 
 
 def _schedule(n_documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
+    """How long and how fast to train on n documents (or pairs): `max_epochs` passes, but at least
+    `MIN_STEPS` steps.
+    """
     epoch = math.ceil(n_documents / settings.batch_size)
     return Schedule(
         steps=max(settings.max_epochs * epoch, MIN_STEPS),

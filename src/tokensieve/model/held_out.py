@@ -100,7 +100,10 @@ def _held_out_families(counts: Counts, families: Ints, fraction: float, seed: in
 
 
 def _first_of_each(families: Ints) -> Ints:
-    """The first document of each family; −1 is none."""
+    """The first document of each family, ascending.
+
+    `families` has the number of each document's family, or −1 for none, shape (n,).
+    """
     related = np.flatnonzero(families >= 0)
     return related[np.unique(families[related], return_index=True)[1]]
 

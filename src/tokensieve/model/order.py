@@ -110,7 +110,8 @@ def _group_hashes(hashes: Hashes, groups: Ints | None) -> Hashes:
 
 
 def _numbered_as_they_come(groups: Ints) -> Ints:
-    """The same groups with numbers 0, 1, … in the order of their first document."""
+    """The group of each document, shape (n,), numbered 0, 1, … in the order of their first
+    document."""
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     number_of_group = np.argsort(np.argsort(first))
     return np.asarray(number_of_group[group], dtype=np.int64)

@@ -448,6 +448,11 @@ def _table_and_columns(part: Any, name: str, reader: _Reader) -> _TableAndColumn
 
 
 def _table_of_pairs(rows: list[Any], name: str) -> _TableAndColumns:
+    """A table of (text, label) pairs, and its two columns.
+
+    Raises:
+        InputError: an entry is no pair.
+    """
     for row in rows:
         if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != 2:
             raise InputError(
@@ -638,6 +643,7 @@ def count_copies(
 
 
 def _next_candidates(pairs: Ints, start: int) -> Ints:
+    """The candidates that are compared at once, from row `start` on, shape (rows, 2)."""
     return pairs[start : start + CANDIDATES_PER_COMPARISON]
 
 
@@ -689,7 +695,12 @@ def _involved(side: StoredSide, number: int, pairs: Ints) -> tuple[Ints, Any]:
 
 
 def _similar(pairs: Ints, involved: Sequence[tuple[Ints, Any]]) -> Ints:
-    """The pairs that are similar enough."""
+    """The candidates that are near duplicates, rows of `pairs`.
+
+    Args:
+        pairs: the numbers of two documents in each row, shape (m, 2).
+        involved: of each partition, the numbers of its documents and their signatures.
+    """
     documents = np.concatenate([numbers for numbers, _ in involved])
     signatures = np.concatenate([of_documents for _, of_documents in involved])
     return duplicates.similar(pairs, documents, signatures)

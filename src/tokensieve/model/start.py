@@ -46,18 +46,23 @@ def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -
     r)/4.
 
     Args:
-        present: the documents of each class that contain each type, each as often as it weighs,
-            shape (|S|, K).
-        sizes: all documents of each class likewise, shape (K,).
-        prior: of the class frequencies.
+        present: how many documents of each class contain each type, weighted, shape (|S|, K).
+        sizes: how many documents each class has, weighted, shape (K,).
+        prior: the logit of the class frequencies (`prior_of`), shape (1,) or (K,).
+
+    Returns:
+        u of shape (|S|,), and w of shape (|S|, 1) for two classes, (|S|, K) otherwise.
     """
     n_classes = len(sizes)
     mean_size = sizes.sum() / n_classes
-    r = np.log1p(present * (mean_size / np.maximum(sizes, 1)))
+    documents_at_mean_size = present * (mean_size / np.maximum(sizes, 1))
+    r = np.log1p(documents_at_mean_size)
     u = (r.max(axis=1) - r.min(axis=1)) * SCORE_PER_RANGE
     if n_classes == 2:
-        return u, VALUE_PER_RATIO / 2 * (r[:, 1:] - r[:, :1]) + prior
-    return u, VALUE_PER_RATIO / n_classes * (r - r.mean(axis=1, keepdims=True)) + prior
+        differences = r[:, 1:] - r[:, :1]
+        return u, VALUE_PER_RATIO / 2 * differences + prior
+    centred = r - r.mean(axis=1, keepdims=True)
+    return u, VALUE_PER_RATIO / n_classes * centred + prior
 
 
 def initial_table_of_scores(sums: Floats, sizes: Floats) -> Table:

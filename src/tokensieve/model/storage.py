@@ -254,6 +254,11 @@ def _read_content(path: str | Path, folder: Path, damaged: str) -> _ModelContent
 
 
 def _with_vocabulary(model: Model | HasModel) -> tuple[Model, Vocabulary]:
+    """The model and its vocabulary.
+
+    Raises:
+        InputError: it was fitted on counts, and has none.
+    """
     if not isinstance(model, Model):
         model = model.trained_
     if model.vocabulary is None:

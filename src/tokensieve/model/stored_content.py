@@ -93,6 +93,11 @@ def _check_classes(classes: list[Any]) -> None:
 
 
 def _check_tokenizer(settings: dict[str, Any]) -> Tokenizer:
+    """The tokenizer that the settings of a stored model describe.
+
+    Raises:
+        ValueError: they describe none, or one whose settings differ from these.
+    """
     base = settings.get("base", settings)
     if not isinstance(base, dict):
         base = {}

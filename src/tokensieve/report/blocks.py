@@ -36,6 +36,7 @@ Format = Literal[
 Medium = Literal["terminal", "html", "markdown"]
 Mark = Literal["full", "open", "alarm", "dotted", "none"]
 EVERYWHERE: tuple[Medium, ...] = ("terminal", "html", "markdown")
+PAGE: tuple[Medium, ...] = ("html", "markdown")  # not in a terminal
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Terms:
     """Definitions: (term, what it means)."""
 
     terms: tuple[tuple[str, str], ...]
-    only: tuple[Medium, ...] = ("html", "markdown")
+    only: tuple[Medium, ...] = PAGE
 
 
 @dataclass(frozen=True)

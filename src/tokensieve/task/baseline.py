@@ -91,7 +91,10 @@ def _correct(data: BaselineData, strengths: Sequence[float]) -> list[Floats]:
 
 
 def _preferred(scores: Floats) -> Floats:
-    """1 for each pair whose first answer has the higher score, ½ for a tie, else 0."""
+    """1 for each pair whose first answer has the higher score, ½ for a tie, else 0; shape (pairs,).
+
+    `scores` has those of answers 2i and 2i + 1 of pair i.
+    """
     margins = scores[::2] - scores[1::2]
     return np.asarray((margins > 0) + 0.5 * (margins == 0))
 
@@ -138,10 +141,11 @@ class LogisticRegression:
         return np.asarray(solution.x).reshape(-1, self.n_outputs)
 
     def predict(self, x: sp.csr_array, coefficients: Floats) -> Ints:
-        """The class of each row."""
+        """The class of each row of x, shape (n,), as a value of the labels that were fitted."""
         return np.asarray(self.classes[self._scores(x, coefficients).argmax(axis=1)])
 
     def _scores(self, x: sp.csr_array, coefficients: Floats) -> Floats:
+        """The score of each class, shape (n, K); of two classes, 0 and that of the second."""
         scores = np.asarray(x @ coefficients)
         if self.n_outputs == 1:
             return np.hstack([np.zeros_like(scores), scores])

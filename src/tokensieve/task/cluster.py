@@ -89,6 +89,7 @@ class Draw:
         return rows if self.is_drawn else ~rows
 
 
+# two halves without a document in both: a model of each judges the labels of the other
 HALVES = (Draw(0.5, "half", False), Draw(0.5, "half", True))
 
 
@@ -206,6 +207,8 @@ class Learned:
         return vocabulary.with_formatting(documents_with_feature, n_documents, min_documents)
 
     def _importance(self) -> Importance:
+        """Importance of each token type from the sums of all workers, with exact arithmetic on
+        counts."""
         words, marks, groups = self.train.total(_token_sums)
         return importance_of(
             words,

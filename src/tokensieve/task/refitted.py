@@ -85,6 +85,16 @@ def compare_outcomes(
 def _outcomes(
     part: CountedCorpus, task: Task, types: Ints, model: Model, refitted: Model
 ) -> _Outcomes:
+    """What two models predict correctly in the test documents or pairs.
+
+    Args:
+        types: the token types that the second model was trained with.
+        model, refitted: the model of all types, and the one of `types` alone.
+
+    Returns:
+        For each item, whether each model is right, and whether the item contains (of pairs, differs
+        in) a type that was left out.
+    """
     remaining = part.with_types(types)
     left_out = np.setdiff1d(np.arange(part.counts.n_types), types)
     removed = sp.csr_array(part.counts.matrix[:, left_out])

@@ -39,15 +39,14 @@ class Score:
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
         """Score logits f, shape (n, H), against labels as text (null without one); None if the
         model knows none of the labels."""
-        place = {name: k for k, name in enumerate(classes)}
-        index = np.array(
-            [-2 if name is None else place.get(name, -1) for name in labels], dtype=np.int64
-        )
-        strange = labels.filter(pl.Series(index == -1)).value_counts(sort=True)
-        scored = np.flatnonzero(index >= 0)
+        number_of_class = dict(zip(classes, range(len(classes)), strict=True))
+        number = labels.replace_strict(number_of_class, default=None, return_dtype=pl.Int64)
+        is_unknown = number.is_null() & labels.is_not_null()
+        unknown_labels = labels.filter(is_unknown).value_counts(sort=True)
+        scored = np.flatnonzero(number.is_not_null().to_numpy())
         if not scored.size:
             return None
-        true = index[scored]
+        true = number.drop_nulls().to_numpy().astype(np.int64)
         matrix = confusion_matrix(true, decide(f[scored]), len(classes))
         return cls(
             classes=tuple(classes),
@@ -55,8 +54,8 @@ class Score:
             log_loss=float(loss_and_slope(f[scored], true)[0].mean()),
             majority_accuracy=float(matrix.sum(axis=1).max() / scored.size),
             confusion=matrix,
-            unlabelled=int((index == -2).sum()),
-            unknown_labels=dict(strange.iter_rows()),
+            unlabelled=labels.null_count(),
+            unknown_labels=dict(unknown_labels.iter_rows()),
         )
 
     def to_dict(self) -> dict[str, object]:

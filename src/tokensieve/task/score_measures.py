@@ -11,10 +11,11 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.intervals import Z95
 from tokensieve.evidence.score_ranks import middle_ranks
 
-RESAMPLES = (
-    1000  # of the bootstrap; the ends of a 95% interval are then its 25th smallest and largest
-)
+# of the bootstrap; the ends of a 95% interval are then its 25th smallest and largest
+RESAMPLES = 1000
 LOWEST, HIGHEST = 2.5, 97.5  # percentiles
+# columns of `_unit_sums`
+DOCUMENTS, ABSOLUTE_ERROR, SQUARED_ERROR, SCORE, SQUARED_SCORE = range(5)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,13 @@ def mae_difference(
 ) -> Measure:
     """The mean absolute error of the predictions minus that of a baseline, on the same documents.
 
-    Both are resampled together (paired bootstrap).
+    Both are resampled together (paired bootstrap), in whole units if documents are grouped. Below
+    zero the predictions are better.
+
+    Args:
+        predicted, baseline, scores: in units of the labels, shape (n,).
+        seed: of the resampling.
+        units: the group of each document, shape (n,); None if documents are independent.
     """
     sums = _unit_sums(predicted, scores, units)
     others = _unit_sums(baseline, scores, units)
@@ -93,7 +100,10 @@ def mae_difference(
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of the ranks, ties sharing their mean; 0 if one is constant."""
+    """Spearman's ρ of two arrays of shape (n,), from −1 to 1; 0 if one of them is constant.
+
+    It is Pearson's correlation of the ranks, ties sharing their mean.
+    """
     x_ranks = middle_ranks(x) - (len(x) + 1) / 2
     y_ranks = middle_ranks(y) - (len(y) + 1) / 2
     scale = math.sqrt(float(x_ranks @ x_ranks) * float(y_ranks @ y_ranks))
@@ -101,10 +111,15 @@ def spearman(x: Floats, y: Floats) -> float:
 
 
 def _unit_sums(predicted: Floats, scores: Floats, units: Ints | None) -> Floats:
-    """Documents, |error|, error², score and score², summed over each group, shape (groups, 5)."""
+    """Documents, |error|, error², score and score², summed over each group, shape (groups, 5).
+
+    Every measure is a function of such sums, so a resampled one needs no documents. The columns are
+    DOCUMENTS, …, SQUARED_SCORE.
+    """
     error = predicted - scores
     centred = scores - scores.mean()  # so that its square loses no digits
-    columns = np.column_stack([np.ones(len(scores)), np.abs(error), error**2, centred, centred**2])
+    ones = np.ones(len(scores))
+    columns = np.column_stack([ones, np.abs(error), error**2, centred, centred**2])
     if units is None:
         return columns
     _, index = np.unique(units, return_inverse=True)
@@ -125,23 +140,29 @@ def _resampled(sums: Floats, seed: int) -> Floats:
 
 def _r2(sums: Floats) -> Floats:
     """R² of sums, shape (…,); 0 where all scores are equal."""
-    n, _, squared_error, score, squared_score = np.moveaxis(sums, -1, 0)
-    total = squared_score - score**2 / n
-    return np.where(total > 0, 1 - squared_error / np.where(total > 0, total, 1.0), 0.0)
+    total = sums[..., SQUARED_SCORE] - sums[..., SCORE] ** 2 / sums[..., DOCUMENTS]
+    varies = total > 0
+    unexplained = sums[..., SQUARED_ERROR] / np.where(varies, total, 1.0)
+    return np.where(varies, 1 - unexplained, 0.0)
 
 
 def _mae(sums: Floats) -> Floats:
-    return np.asarray(sums[..., 1] / sums[..., 0])
+    """The mean absolute error of sums, shape (…,)."""
+    return np.asarray(sums[..., ABSOLUTE_ERROR] / sums[..., DOCUMENTS])
 
 
 def _measure(value: Floats, drawn: Floats) -> Measure:
+    """A number with the percentile interval of its bootstrap draws, shape (RESAMPLES,)."""
     low, high = np.percentile(drawn, [LOWEST, HIGHEST])
     return Measure(float(value), float(low), float(high))
 
 
 def _spearman_measure(rho: float, n: int) -> Measure:
-    if n <= 3 or abs(rho) >= 1:
-        return Measure(rho, min(rho, -1.0) if n <= 3 else rho, 1.0 if n <= 3 else rho)
+    """ρ of n documents (or groups) with the interval of Fisher's z, which needs four of them."""
+    if n <= 3:
+        return Measure(rho, -1.0, 1.0)
+    if abs(rho) >= 1:
+        return Measure(rho, rho, rho)
     half = Z95 * math.sqrt((1 + rho**2 / 2) / (n - 3))
     z = math.atanh(rho)
     return Measure(rho, math.tanh(z - half), math.tanh(z + half))

@@ -583,6 +583,7 @@ def _notes(corpus: Corpus) -> list[str]:
 
 
 def _weight_notes(train: Corpus) -> list[str]:
+    """What is said of the weights of documents, if there are any."""
     if train.weights is None:
         return []
     low = float(train.weights.min())

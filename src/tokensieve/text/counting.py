@@ -90,7 +90,10 @@ def count_types(
 
 
 def _last_entries(row_ends: Ints, sizes: Ints) -> Ints:
-    """Places of the last sizes[k] entries of each row k, which ends at row_ends[k + 1]."""
+    """Places of the last sizes[k] entries of each row k, which ends at row_ends[k + 1].
+
+    Row after row, shape (Σ sizes,).
+    """
     n_before = np.cumsum(sizes)
     first = np.repeat(row_ends[1:] - n_before, sizes)
     return first + np.arange(len(first))
@@ -108,7 +111,10 @@ def _list_by_type(types: Positions, starts: Ints, run: slice, n_types: int) -> _
 
 
 def list_frequencies(ids: Positions, starts: Ints, n: int) -> Ints:
-    """In how many lists each of n ids occurs; list k is ids[starts[k] : starts[k + 1]]."""
+    """In how many lists each of n ids occurs, shape (n,).
+
+    List k is ids[starts[k] : starts[k + 1]]; an id that it has twice counts once.
+    """
     n_lists = np.zeros(n, np.int64)
     _count_lists(ids, starts, np.full(n, -1, np.int64), n_lists)
     return n_lists
@@ -257,7 +263,15 @@ def _count_runs(pairs: Ints, n: int, sizes: Ints) -> int:
 def add_documents(
     starts: Ints, types: Positions, labels: Ints, weights: Floats, out: Floats
 ) -> None:
-    """out[s, labels[k]] += weights[k] for each document k and each of its types s."""
+    """out[s, labels[k]] += weights[k] for each document k and each of its types s.
+
+    Args:
+        starts: document k has the types from starts[k] to starts[k + 1], shape (n + 1,).
+        types: those of all documents, each once in a document.
+        labels: from 0 to K − 1, shape (n,).
+        weights: shape (n,).
+        out: shape (|S|, K); changed.
+    """
     for k in range(len(labels)):
         for s in types[starts[k] : starts[k + 1]]:
             out[s, labels[k]] += weights[k]

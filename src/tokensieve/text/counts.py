@@ -152,6 +152,8 @@ class Counts:
         return np.asarray(self._documents_by_class(self.numbers * weights).sum(axis=1))
 
     def _documents_by_class(self, weights: Floats) -> Floats:
+        """The weights of the documents of each class that contain each type, added up, shape (|S|,
+        K)."""
         sums = np.zeros((self.n_types, self.n_classes))
         # integers of one type and writable arrays, so that the loop is compiled once
         starts = self.matrix.indptr.astype(np.int64)

@@ -69,6 +69,7 @@ class TokenSettings:
         )
 
     def _check_without_word_options(self) -> None:
+        """Refuse options of words beside a tokenizer of word pieces, which has none of them."""
         defaults = TokenSettings()
         for name in ("keep_case", "pattern", "stop_words", "html", "words"):
             if getattr(self, name) != getattr(defaults, name):

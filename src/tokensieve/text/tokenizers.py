@@ -398,6 +398,11 @@ def tokenizer_from_dict(settings: dict[str, Any]) -> Tokenizer:
 
 
 def _field_tokenizer_from_dict(settings: dict[str, Any]) -> FieldTokenizer:
+    """The tokenizer of documents with several fields that stored settings describe.
+
+    Raises:
+        ValueError: there are no fields, too many, or columns that are none of them.
+    """
     base = tokenizer_from_dict(settings["base"])
     fields = settings["fields"]
     has_names = 0 < len(fields) <= MAX_FIELDS and all(isinstance(name, str) for name in fields)

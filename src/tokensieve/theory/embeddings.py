@@ -399,8 +399,18 @@ def _pull_and_update(
     rate: float = 1.0,
     root: float = 1.0,
 ) -> Floats:
-    """leftᵀ E, shape (1 + H, d), and in the same pass over E the update of its rows that `mode`
-    stands for."""
+    """Pull the gradient back through E, and update E's rows in the same pass over them.
+
+    Args:
+        E: embeddings, shape (|S|, d); they change unless `mode` leaves them.
+        m1, m2: Adam's moments of E, of the same shape; they change too.
+        left, right: the factors of the gradient leftᵀ right, shapes (|S|, 1 + H) and (1 + H, d).
+        mode: which update it is (`_update_rows`).
+        rate, root: step size, and Adam's correction of the second moment.
+
+    Returns:
+        leftᵀ E before the update, shape (1 + H, d).
+    """
     n_blocks = -(-len(E) // BLOCK)  # rounded up
     pull = np.zeros((n_blocks, *right.shape))
     kind = E.dtype.type

@@ -208,12 +208,19 @@ def _remainder(slope: Gradient, signal: Floats, p: Floats, V: Floats) -> _Remain
 
 
 def _bound(counts: Counts, slope: Gradient, E: Floats, p: Floats, v: Floats) -> Floats:
-    """The bound on ‖R_s‖/η of each type, for one head."""
-    phi = counts.matrix.T @ (1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents))
+    """The bound on ‖R_s‖/η of each type, shape (|S|,), for one head.
+
+    R_s = −η (a_s p + V (b_s + signal_s)), so what bounds |a_s| and |b_s + signal_s| bounds it. With
+    equal scores, attention is the share c/T of a type; with scores within U of each other it is at
+    most e^{2U} times as much.
+    """
+    document_weights = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
+    mean_share = counts.matrix.T @ document_weights  # φ
+    scores = E @ p
+    growth = math.expm1(float(np.ptp(scores)))  # e^{2U} − 1
     largest_logit = float(np.abs(slope.f).max())  # F
-    growth = math.expm1(float(np.ptp(E @ p)))  # e^{2U} − 1
     lean = math.tanh(largest_logit / 2) / 2  # at most |σ(−y f) − ½|
     largest_value = np.abs(E @ v) + largest_logit
-    a_bound = phi * (0.5 + lean) * (1 + growth) * largest_value
-    b_bound = phi * (lean * (1 + growth) + growth / 2)
+    a_bound = mean_share * (0.5 + lean) * (1 + growth) * largest_value
+    b_bound = mean_share * (lean * (1 + growth) + growth / 2)
     return np.asarray(a_bound * np.linalg.norm(p) + b_bound * np.linalg.norm(v))

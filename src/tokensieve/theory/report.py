@@ -11,6 +11,7 @@ import polars as pl
 from tokensieve import __version__
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
+    PAGE,
     Block,
     Column,
     Medium,
@@ -38,7 +39,6 @@ STATUS: dict[Proved, str] = {
     "attractor": " (the limit is proved, the way there computed)",
     "from this point on": " (proved)",
 }
-_PAGE: tuple[Medium, ...] = ("html", "markdown")
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(_limit(found)), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", others, "pictures", only=_PAGE),
-            Section("Terms", (Terms(tuple(_TERMS.items())),), "words", folded=True, only=_PAGE),
+            Section("Pictures", others, "pictures", only=PAGE),
+            Section("Terms", (Terms(tuple(_TERMS.items())),), "words", folded=True, only=PAGE),
         ),
         about=_about(found),
     )
@@ -266,7 +266,7 @@ def _claims(found: Verification) -> list[Block]:
         )
     else:
         head += "All hypotheses behind the claims hold."
-    blocks: list[Block] = [Text(head, only=_PAGE)]
+    blocks: list[Block] = [Text(head, only=PAGE)]
     for claim in found.claims:
         blocks += [
             Text(f"{claim.outcome}: {claim.name}", _OUTCOMES[claim.outcome].style),
@@ -278,7 +278,7 @@ def _claims(found: Verification) -> list[Block]:
 def _limit(found: Verification) -> list[Block]:
     """Where attention ends up, with the certificates."""
     blocks: list[Block] = [
-        Text(f"{' '.join(_MEANS[found.limit.fate])} The evidence follows.", "lead", only=_PAGE)
+        Text(f"{' '.join(_MEANS[found.limit.fate])} The evidence follows.", "lead", only=PAGE)
     ]
     lines = [*_grade_lines(found.limit), *_certificate_lines(found.limit), *_path_lines(found)]
     blocks += [Text(for_display(line, 600)) for line in lines]
@@ -291,7 +291,7 @@ def _limit(found: Verification) -> list[Block]:
             Column("Documents", "count"),
         )
         rows = gaps.select("token", "below", "gap", "documents").rows()
-        blocks.append(Table("Finite score gaps", columns, rows, only=_PAGE))
+        blocks.append(Table("Finite score gaps", columns, rows, only=PAGE))
     return blocks
 
 
@@ -415,7 +415,7 @@ def _hypotheses(found: Verification) -> list[Block]:
         "The paper proves its claims for data that meets these conditions. Where one fails, a "
         "model may still behave as claimed, but that is not proved."
     )
-    blocks: list[Block] = [Text(head, only=("terminal",)), Text(explanation, only=_PAGE)]
+    blocks: list[Block] = [Text(head, only=("terminal",)), Text(explanation, only=PAGE)]
     for item in found.assumptions:
         blocks += _hypothesis(found, item)
     return blocks
@@ -423,7 +423,7 @@ def _hypotheses(found: Verification) -> list[Block]:
 
 def _hypothesis(found: Verification, item: Claim) -> list[Block]:
     """A hypothesis and its reason, with examples of what breaks it."""
-    only: tuple[Medium, ...] = ("terminal", *_PAGE) if item.holds is False else _PAGE
+    only: tuple[Medium, ...] = ("terminal", *PAGE) if item.holds is False else PAGE
     reason = for_display(item.verdict, 600)
     examples = [] if item.holds else _examples(found, item)
     if examples:

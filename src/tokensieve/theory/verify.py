@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import math
 import os
 import time
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from tokensieve import __version__
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.progress import Progress
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
@@ -256,9 +255,7 @@ class Verification:
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""
         files: dict[str, Content] = {
-            "summary.json": json.dumps(
-                self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False
-            ),
+            "summary.json": json_text(self.to_dict(), allow_nan=False),
             "tokens.csv": csv_table(self.token_table()),
             "flow.csv": csv_table(self.flow_table()),
             "support.csv": csv_table(self._support_table()),
@@ -375,7 +372,7 @@ class Verification:
             "dimension_v": face.dimension,
             "arrays": meaning,
         }
-        explanation = json.dumps(about, ensure_ascii=False, indent=1)
+        explanation = json_text(about)
         return {"certificate.json": explanation, "certificate.npz": archive.getvalue()}
 
 
@@ -401,7 +398,13 @@ class Pair:
 
 
 def gap_curve(times: Floats, gaps: Floats, until: float) -> pl.DataFrame:
-    """log_time and gap of the points of a curve up to a log t."""
+    """The points of a curve up to a log t, with columns log_time and gap.
+
+    Args:
+        times: log t of each point, −∞ at the start, shape (m,).
+        gaps: a difference of scores at each point, shape (m,).
+        until: the last log t that is shown.
+    """
     is_shown = np.isfinite(times) & (times <= until)
     return pl.DataFrame({"log_time": times[is_shown], "gap": gaps[is_shown]})
 

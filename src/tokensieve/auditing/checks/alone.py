@@ -90,6 +90,11 @@ class Alone(Check):
     def _finding_about(
         self, part: _Part, comparison: RefitComparison, audit: AuditContext
     ) -> Finding:
+        """The finding that one part of the documents predicts the label by itself.
+
+        Its severity is the gain of that part over the largest class, times the fraction of the
+        whole model's gain that it reaches.
+        """
         majority = audit.totals["majority_accuracy"]
         alone = comparison.some_types
         all_types = comparison.all_types

@@ -93,7 +93,6 @@ class Check(ABC):
         signs: Sequence[str] = (),
         evidence: Mapping[str, Share] | None = None,
         details: Sequence[str] = (),
-        title: str = "",
         action: str = "",
         rows: pl.DataFrame | None = None,
         examples: Iterable[Excerpt] | None = None,
@@ -113,7 +112,7 @@ class Check(ABC):
             signs: how the tokens differ from ordinary words (`Finding.signs`).
             evidence: name → fraction, with its interval; `--fail-on NAME=5%` compares the largest.
             details: further sentences without a full stop, listed below the headline.
-            title, action: instead of those of the check.
+            action: instead of that of the check.
             rows, examples: instead of those made from `documents`: a table of token, part, row and
                 label; texts (`AuditContext.excerpt`).
         """
@@ -135,7 +134,7 @@ class Check(ABC):
             documents=len(places) if n_documents is None else n_documents,
             rows=rows,
             examples=tuple(examples),
-            title=title or self.title,
+            title=self.title,
             headline=headline,
             details=tuple(details),
             action=action or self.action,

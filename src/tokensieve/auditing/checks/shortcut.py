@@ -423,6 +423,7 @@ def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
     # the class alone would make much of a small one, and all documents little
     reach = math.sqrt(shares["class"].value * shares["documents"].value)
     base = evidence.base
+    # 1e-12: no division by zero where every document is of the class
     lift = max(0.0, shares["decides"].low - base) / max(1 - base, 1e-12)
     depends = lift**2 + loss * (1 - lift**2)
     return probability * reach * depends

@@ -263,6 +263,9 @@ def _complement(share: Share) -> Share:
 
 
 def _details(tokens: list[str], wins: bool, rates: _Rates) -> list[str]:
+    """The evidence in clauses: how often the answer with more of the tokens wins, at equal length,
+    and in test pairs, which were not used to find them.
+    """
     verb = "wins" if wins else "loses"
     if len(tokens) > 1:
         subject, them = f"{quoted(tokens[:1])} alone", "them"
@@ -283,6 +286,7 @@ def _details(tokens: list[str], wins: bool, rates: _Rates) -> list[str]:
 
 
 def _headline(tokens: list[str], wins: bool, rates: _Rates) -> str:
+    """How often an answer with these words, or of this form, wins or loses; no full stop."""
     verb = "wins" if wins else "loses"
     is_form = is_formatting(tokens[0])
     if not is_form and len(tokens) > 1:

@@ -32,6 +32,8 @@ def _of_one_level(problems: Sequence[Problem]) -> list[str]:
 
 
 def _annotation(problem: Problem, place: Place | None) -> str:
+    """The line by which GitHub shows a problem beside a place in a file, or for the run as a
+    whole."""
     properties = {}
     message = problem.text
     file = problem.file

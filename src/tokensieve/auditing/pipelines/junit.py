@@ -59,6 +59,7 @@ def _case(suite: ElementTree.Element, name: str, place: Place | None) -> Element
 
 
 def _add_case(suite: ElementTree.Element, problem: Problem, is_failure: bool) -> None:
+    """Add a finding as a test case, which fails if the finding exceeds a limit."""
     first = problem.places[0] if problem.places else None
     case = _case(suite, f"{problem.kind}: {problem.message}", first)
     places = ", ".join(_described(place) for place in problem.places[:MAX_LISTED_PLACES])

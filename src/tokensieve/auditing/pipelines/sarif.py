@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import quote
 
 from tokensieve import __version__
 from tokensieve.auditing.pipelines.problems import Place, Problem
+from tokensieve.files import json_text
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -29,7 +29,7 @@ def sarif(problems: Sequence[Problem]) -> str:
         "results": [_result(problem, index[problem.kind]) for problem in problems],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, ensure_ascii=False, indent=1)
+    return json_text(log)
 
 
 def _rule(problem: Problem) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from tokensieve.wording import percent, plain, plural, verb
 KINDS = ("shortcut", "leak", "contradiction", "labels", "groups")
 # as in an audit of classes: a token in 1% of the documents whose conservative bound is more than
 # halfway to certainty; here the document with it is then the higher one in over 75% of comparisons
-MIN_FRACTION = 0.01
-MIN_BOUND = 0.5
+MIN_FRACTION = 0.01  # of the documents
+MIN_BOUND = 0.5  # halfway
 MIN_OVERLAP = 0.5  # Jaccard index of the documents of two tokens of one finding
 MAX_SHORTCUTS = 20  # findings; tokens.csv has all
 MAX_COMPARED = 500  # tokens whose documents are compared, most serious first
@@ -144,6 +144,7 @@ def _overlapping(context: ScoreContext, types: Ints) -> list[list[int]]:
 
 
 def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Finding:
+    """The finding of tokens that occur together, as numbers of token types, most serious first."""
     train = context.learned.train
     first = types[0]
     documents = train.counts.holders(np.array([first]))[0]

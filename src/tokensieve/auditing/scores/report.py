@@ -11,10 +11,19 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.report_cards import as_sentence, example_passages
+from tokensieve.auditing.report_cards import (
+    MEANING_OF_ATTENTION,
+    MEANING_OF_Q,
+    as_sentence,
+    evidence_blocks,
+    notes_of_reading,
+    terms_section,
+)
 from tokensieve.escape import for_display
+from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.score_ranks import middle_ranks
 from tokensieve.report.blocks import (
+    PAGE,
     Block,
     Column,
     Command,
@@ -26,7 +35,6 @@ from tokensieve.report.blocks import (
     Report,
     Section,
     Table,
-    Terms,
     Text,
     Tokens,
     ValueAndInterval,
@@ -37,24 +45,19 @@ from tokensieve.wording import percent, plain, plural
 if TYPE_CHECKING:
     from tokensieve.auditing.scores.result import ScoreAudit
 
-PAGE: tuple[Medium, ...] = ("html", "markdown")
 MAX_FINDINGS_IN_TERMINAL = 5
 MAX_TOKENS_ON_CARD = 12
 MAX_TOKEN_ROWS = 2000  # of the searchable table; tokens.csv has all
 N_PASSAGES = 4  # of the test documents that are predicted best, and as many of the worst
 MAX_ISSUES = 50  # on the page; label-issues.csv has all
-MAX_NOTES_IN_TERMINAL = 3
-LEVEL = 0.05
 TERMS = {
     "Effect": "P(a document with the token has a higher score than one without it) − P(lower): +1 "
     "if it always does, 0 if the token says nothing, −1 if it is always lower. Only the order of "
     "the scores counts (Mann–Whitney; Cliff's δ).",
-    "q": "Benjamini–Hochberg false-discovery rate: of the tokens with q below 0.05, at most about "
-    "one in twenty predicts nothing.",
+    "q": MEANING_OF_Q,
     "Value": "The score that the model predicts where the token gets all the attention, in units "
     "of the labels. It may lie outside of their range.",
-    "Attention": "Mean attention to the token in documents containing it, relative to the average "
-    "token; 1 is average.",
+    "Attention": MEANING_OF_ATTENTION,
     "R²": "1 − mean squared error / variance of the scores: 0 for always predicting the mean.",
     "Mean absolute error": "How far a prediction is from the score, on average, in its units.",
     "Spearman's ρ": "Rank correlation of prediction and score.",
@@ -79,13 +82,7 @@ def score_report(audit: ScoreAudit, about: Mapping[str, object]) -> Report:
             _documents_section(audit),
             *_issues_section(audit),
             _data_section(audit),
-            Section(
-                "How to read the numbers",
-                (Terms(tuple(TERMS.items())),),
-                anchor="columns",
-                folded=True,
-                only=PAGE,
-            ),
+            terms_section(TERMS),
         ),
         about=dict(about),
     )
@@ -131,6 +128,7 @@ def _range_note(audit: ScoreAudit) -> str:
 
 
 def _baseline_sentence(audit: ScoreAudit) -> str:
+    """How far ridge regression is from the scores, and whether the model is nearer."""
     assert audit.baseline is not None
     difference = audit.baseline.mae_difference
     error = plain(audit.baseline.measures.mae.value)
@@ -190,15 +188,11 @@ def _finding_sections(audit: ScoreAudit) -> list[Section]:
 
 
 def _card(finding: Finding) -> list[Block]:
-    blocks: list[Block] = [Text(as_sentence(finding.headline))]
-    if finding.tokens:
-        n_more = max(0, len(finding.tokens) - MAX_TOKENS_ON_CARD)
-        blocks.append(Tokens("", finding.tokens[:MAX_TOKENS_ON_CARD], n_more, only=PAGE))
-    blocks += [Text(as_sentence(detail), style="note", only=PAGE) for detail in finding.details]
-    if finding.examples:
-        blocks.append(Passages("", tuple(example_passages(finding)), only=PAGE))
-    blocks.append(Text(finding.action, only=PAGE))
-    return blocks
+    return [
+        Text(as_sentence(finding.headline)),
+        *evidence_blocks(finding, finding.details),
+        Text(finding.action, only=PAGE),
+    ]
 
 
 def _token_section(audit: ScoreAudit) -> Section:
@@ -234,6 +228,7 @@ def _token_section(audit: ScoreAudit) -> Section:
 
 
 def _token_row(row: Mapping[str, float]) -> tuple[object, ...]:
+    """The cells of a token in the table of all tokens."""
     return (
         for_display(str(row["token"]), 60),
         row["documents"],
@@ -268,6 +263,8 @@ def _documents_section(audit: ScoreAudit) -> Section:
 
 
 def _passage(audit: ScoreAudit, document: int) -> Passage:
+    """A test document in pieces with what each adds to the prediction, above or below the mean
+    score."""
     test = audit.learned.test
     assert test.counts.numbers is not None
     model = audit.learned.model
@@ -303,11 +300,7 @@ def _issues_section(audit: ScoreAudit) -> list[Section]:
 
 def _data_section(audit: ScoreAudit) -> Section:
     """What was counted while reading, the distribution of the scores, and what was not checked."""
-    blocks: list[Block] = []
-    for place, note in enumerate(audit.notes):
-        in_terminal: tuple[Medium, ...] = ("terminal",) if place < MAX_NOTES_IN_TERMINAL else ()
-        text = as_sentence(for_display(note, 400))
-        blocks.append(Text(text, style="warning", only=(*in_terminal, *PAGE)))
+    blocks = notes_of_reading(audit.notes)
     scores = audit.learned.train.counts.numbers
     assert scores is not None
     quantiles = np.quantile(scores, [0.1, 0.25, 0.5, 0.75, 0.9])

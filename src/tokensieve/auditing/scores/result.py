@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from tokensieve import __version__
-from tokensieve.auditing.data import Invocation
-from tokensieve.auditing.findings import ROWS, Finding
-from tokensieve.auditing.limits import kinds_over
+from tokensieve.auditing.any_audit import AnyAudit, Invocation
+from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.scores.report import score_report
 from tokensieve.auditing.settings import Settings
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.model.storage import model_files
 from tokensieve.report.blocks import Report
 from tokensieve.report.html import render
@@ -26,8 +23,6 @@ from tokensieve.task.tasks import CorpusModel
 
 if TYPE_CHECKING:
     from tokensieve.model.regressor import AttentionRegressor
-
-MAX_TOKENS_IN_FINDINGS_CSV = 5
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScoreAudit:
+class ScoreAudit(AnyAudit):
     """Everything an audit of scores found, and its files.
 
     Attributes:
@@ -84,21 +79,6 @@ class ScoreAudit:
         )
 
     @property
-    def name(self) -> str:
-        """The source."""
-        return self.learned.train.corpus.name
-
-    @property
-    def documents(self) -> dict[str, int]:
-        """{"train": …, "test": …}."""
-        return dict(self.learned.summary["documents"])
-
-    @property
-    def notes(self) -> list[str]:
-        """What happened while the source was read, in plain words."""
-        return self.learned.notes
-
-    @property
     def model(self) -> AttentionRegressor:
         """The trained model as a scikit-learn regressor."""
         # scikit-learn takes a second to import, and most audits need no regressor
@@ -108,35 +88,14 @@ class ScoreAudit:
         assert trained.vocabulary is not None
         return AttentionRegressor.of(trained, tokenizer=trained.vocabulary.tokenizer)
 
-    @property
-    def exceeded(self) -> tuple[str, ...]:
-        """Kinds of findings that exceed `settings.budget`."""
-        if self.settings.budget is None:
-            return ()
-        return kinds_over(self.settings.budget, self.findings)
-
-    @property
-    def fails(self) -> bool:
-        """Whether a kind of finding exceeds its limit."""
-        return bool(self.exceeded)
-
     def report(self) -> Report:
         """The report that the terminal and the page show."""
-        about = {
-            "version": __version__,
-            "seed": self.settings.seed,
-            "settings": self.to_dict()["settings"],
-        }
-        return score_report(self, about)
+        return score_report(self, self.small_print())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
         summary = dict(self.learned.summary)
-        columns = list(self.learned.train.corpus.reading.columns)
-        settings = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
-        if self.invocation is not None:
-            settings["source"] = self.invocation.source
-        summary |= {"settings": settings, "seconds": self.seconds, "notes": self.notes}
+        summary |= {"settings": self.settings_dict(), "seconds": self.seconds, "notes": self.notes}
         summary["intervals"] = self.measures.to_dict()
         if self.baseline is not None:
             measures = self.baseline.measures
@@ -171,33 +130,9 @@ class ScoreAudit:
             tables["label-issues.csv"] = self.label_issues
         files: dict[str, Content] = {name: csv_table(table) for name, table in tables.items()}
         files.update(model_files(self.learned.model))
-        entries = [
-            finding.to_dict() | {"mask": list(finding.mask)}
-            if finding.kind == "shortcut"
-            else finding.to_dict()
-            for finding in self.findings
-        ]
-        content = {"name": self.name, "version": __version__, "findings": entries}
-        files["findings.json"] = json.dumps(content, ensure_ascii=False, indent=1)
-        files["summary.json"] = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+        files["findings.json"] = json_text(self.findings_dict())
+        files["summary.json"] = json_text(self.to_dict())
         return files
-
-    @property
-    def finding_rows(self) -> pl.DataFrame:
-        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
-        label."""
-        columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
-        columns |= {name: ROWS[name] for name in ("part", "row", "label")}
-        tables = [pl.DataFrame(schema=columns)]
-        for number, finding in enumerate(self.findings, 1):
-            tokens = ", ".join(finding.tokens[:MAX_TOKENS_IN_FINDINGS_CSV])
-            table = finding.rows.with_columns(
-                finding=pl.lit(number, pl.Int32),
-                kind=pl.lit(finding.kind),
-                tokens=pl.lit(tokens),
-            )
-            tables.append(table.select(list(columns)))
-        return pl.concat(tables)
 
     def top(self, rows: int = 10) -> pl.DataFrame:
         """The strongest predictors (q < 0.05), by the end of the interval that is nearer to
@@ -209,10 +144,6 @@ class ScoreAudit:
     def save(self, folder: str | Path, pictures: bool = True) -> list[Path]:
         """Write the files of `tokensieve audit --task scores` into a folder, all or none."""
         return save(self, folder, pictures)
-
-    def to_frame(self) -> pl.DataFrame:
-        """The table of tokens: a row per token type."""
-        return self.tokens
 
     def _repr_html_(self) -> str:
         """The first screen and the findings, for notebooks."""

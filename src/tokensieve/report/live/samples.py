@@ -95,14 +95,21 @@ def sample_documents(audit: InteractiveAudit, page_splits_text: bool) -> SampleD
 
 
 def _sample_rows(audit: InteractiveAudit, fits: NDArray[np.bool_], first: Iterable[int]) -> Ints:
-    """The documents of the sample, those of `first` before others, as many as the limits allow."""
+    """The test documents of the sample, by row, as many as the limits allow.
+
+    Those of `first` come before the shortest, and these before others in random order.
+    """
     n_characters = audit.learned.test.corpus.characters
-    rng = np.random.default_rng(audit.seed)
-    candidates = rng.permutation(np.flatnonzero(fits))[:MAX_CHARACTERS].tolist()
-    in_order = dict.fromkeys([*first, *_shortest_documents(audit, n_characters, fits), *candidates])
-    rows = np.asarray(list(in_order), dtype=np.int64)
-    n_fitting = int(np.searchsorted(np.cumsum(n_characters[rows]), MAX_CHARACTERS))
-    return rows[: min(n_fitting, MAX_LOGITS // len(audit.classes))]
+    shortest = _shortest_documents(audit, n_characters, fits)
+    shuffled = np.random.default_rng(audit.seed).permutation(np.flatnonzero(fits))
+    at_random = shuffled[:MAX_CHARACTERS].tolist()  # a document has a character, so no more fit
+    without_repeats = dict.fromkeys([*first, *shortest, *at_random])
+    rows = np.asarray(list(without_repeats), dtype=np.int64)
+
+    n_characters_so_far = np.cumsum(n_characters[rows])
+    n_in_characters = int(np.searchsorted(n_characters_so_far, MAX_CHARACTERS))
+    n_in_logits = MAX_LOGITS // len(audit.classes)
+    return rows[: min(n_in_characters, n_in_logits)]
 
 
 def _kinds(audit: InteractiveAudit, fits: NDArray[np.bool_]) -> dict[int, str]:

@@ -198,6 +198,7 @@ def _map_x_title(data: Mapping[str, Any]) -> str | list[str]:
 
 
 def _map_y_title(data: Mapping[str, Any]) -> str | list[str]:
+    """The title of a map's vertical axis, on two lines if it does not fit into one."""
     if data["of"] != "value":
         return "attention (score) ↑"
     label = short_name(data["label"], LONGEST_AXIS_NAME)
@@ -399,24 +400,36 @@ def _line_ends(changes: pl.DataFrame, before: str, after: str) -> list[Specifica
 def _end_names(rows: list[Specification]) -> list[Specification]:
     """Names at the right ends of the lines, so that none lies on the next.
 
-    Lines that changed are all named, in between names pushed up and names pushed down; those that
-    did not are named where there is room.
+    Lines that changed are all named; those that did not are named where there is room, furthest
+    from zero first. `rows` are those of `_line_ends`; a name gets its height as "at".
     """
-    lines = sorted(
-        zip(rows[::2], rows[1::2], strict=True), key=lambda line: (line[1]["y"], line[0]["y"])
-    )
-    ends = [end for _, end in lines]
-    heights = [row["y"] for row in rows]
-    gap = (max(heights) - min(heights) or 1.0) / max(len(ends), MIN_LINES)
-    changed = [row for row in ends if row["kind"] != UNCHANGED]
-    unchanged = [row for row in ends if row["kind"] == UNCHANGED]
-
-    places = _spread_out([row["y"] for row in changed], gap)
-    names = [row | {"at": place} for row, place in zip(changed, places, strict=True)]
-    for row in sorted(unchanged, key=lambda row: -abs(row["y"])):
-        if all(abs(row["y"] - name["at"]) >= gap for name in names):
-            names.append(row | {"at": row["y"]})
+    ends = _right_ends_from_below(rows)
+    gap = _smallest_gap(rows)
+    changed = [end for end in ends if end["kind"] != UNCHANGED]
+    unchanged = [end for end in ends if end["kind"] == UNCHANGED]
+    heights = _spread_out([end["y"] for end in changed], gap)
+    names = [end | {"at": height} for end, height in zip(changed, heights, strict=True)]
+    for end in sorted(unchanged, key=lambda end: -abs(end["y"])):
+        has_room = all(abs(end["y"] - name["at"]) >= gap for name in names)
+        if has_room:
+            names.append(end | {"at": end["y"]})
     return names
+
+
+def _right_ends_from_below(rows: list[Specification]) -> list[Specification]:
+    """The right ends in order of height; of equally high ones, in order of their left ends."""
+    lefts, rights = rows[::2], rows[1::2]
+    lines = zip(lefts, rights, strict=True)
+    from_below = sorted(lines, key=lambda line: (line[1]["y"], line[0]["y"]))
+    return [right for _, right in from_below]
+
+
+def _smallest_gap(rows: list[Specification]) -> float:
+    """How far apart two names must be, in units of the axis."""
+    heights = [row["y"] for row in rows]
+    height_of_axis = max(heights) - min(heights) or 1.0
+    n_lines = len(rows) // 2
+    return height_of_axis / max(n_lines, MIN_LINES)
 
 
 def _spread_out(heights: list[float], gap: float) -> list[float]:

@@ -84,6 +84,7 @@ INTERVAL: Specification = {"strokeWidth": 5, "opacity": 0.45, "strokeCap": "roun
 DOT: Specification = {"size": 75, "opacity": 1}
 # a bar of a row of 24 pixels, and the line of its interval on it; by eye
 ROW_BAR: Specification = {"height": 11, "opacity": 0.9}
+# by eye, too
 ROW_INTERVAL: Specification = {"color": INK, "strokeWidth": 1.4}
 ROW_HEIGHT = 24  # pixels
 # the dashed line of an uninformative token

@@ -61,6 +61,7 @@ EDGE = 0.6  # names of points beyond it are written inwards
 N_CANDIDATES = 30  # by effect, and by height
 MAX_NAMES = 14  # more would hide the points
 MAX_NAMES_BESIDE_MARKED = 10  # fewer, so that the marked ones stand out
+# distances and sizes by eye
 CATEGORY_LEGEND = LEGEND | {
     "columns": 3,
     "columnPadding": 26,

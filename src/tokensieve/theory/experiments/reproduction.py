@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from tokensieve.files import Content, csv_table
-from tokensieve.report.blocks import Block, Column, Picture, Report, Section, Table, Text
+from tokensieve.files import Content, csv_table, json_text
+from tokensieve.report.blocks import PAGE, Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.theory.experiments.bench import Values
 from tokensieve.theory.experiments.experiment import DEFAULT, FIXED, Experiment
 from tokensieve.theory.experiments.result import EXPLAINED, VERDICTS, ExperimentResult
-from tokensieve.theory.experiments.section import PAGE, experiment_section
+from tokensieve.theory.experiments.section import experiment_section
 from tokensieve.wording import subscripts
 
 PAPER_TITLE = (
@@ -83,7 +82,7 @@ class Reproduction:
 
         Tables of token types stay with their runs.
         """
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        summary = json_text(self.to_dict(), allow_nan=False)
         content: dict[str, Content] = {"summary.json": summary}
         for result in self.results:
             for name, table in result.tables.items():

@@ -22,7 +22,15 @@ from joblib import Parallel, delayed, parallel_config
 from tokensieve import __version__
 from tokensieve.checkpoint import fingerprint
 from tokensieve.errors import InputError
-from tokensieve.files import Content, check_sums, csv_table, parsed, read_regular, write_all
+from tokensieve.files import (
+    Content,
+    check_sums,
+    csv_table,
+    json_text,
+    parsed,
+    read_regular,
+    write_all,
+)
 from tokensieve.progress import Progress, silent
 from tokensieve.theory.experiments.bench import Bench
 from tokensieve.theory.experiments.data import Data
@@ -121,7 +129,7 @@ class _Task:
         files: dict[str, Content] = {
             f"{name}.csv": csv_table(table) for name, table in result.tables.items()
         }
-        files["finding.json"] = json.dumps(kept, ensure_ascii=False, indent=1)
+        files["finding.json"] = json_text(kept)
         self.place.mkdir(parents=True, exist_ok=True)
         write_all(self.place, files, sums=True)
 

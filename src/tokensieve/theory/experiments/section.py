@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from tokensieve.report.blocks import Block, Column, Medium, Picture, Section, Style, Table, Text
+from tokensieve.report.blocks import (
+    PAGE,
+    Block,
+    Column,
+    Picture,
+    Section,
+    Style,
+    Table,
+    Text,
+)
 from tokensieve.theory.experiments.data import TITLES
 from tokensieve.theory.experiments.measures import SYMBOLS
 from tokensieve.theory.experiments.result import (
@@ -18,7 +27,6 @@ from tokensieve.theory.experiments.result import (
 from tokensieve.wording import subscripts
 
 Panel = dict[str, object]  # of a picture, as report/pictures/studies.py draws it
-PAGE: tuple[Medium, ...] = ("html", "markdown")
 MAX_POINTS = 300  # token types fill a panel
 
 

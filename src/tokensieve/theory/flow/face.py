@@ -145,6 +145,7 @@ class Face:
         curvature, axes = np.linalg.eigh(H)
         log_tied = math.log(inner.n_documents / land.counts.n_documents)
         log_scale = log_time + max(log_size, -1e3) + log_tied  # finite where the gradient is 0
+        # 1e-300: where a curvature is 0 or, by rounding, less, its direction is loose
         is_loose = np.log(np.maximum(curvature, 1e-300)) + log_scale < SETTLED
         return np.asarray(axes[:, is_loose])
 

@@ -87,7 +87,18 @@ def distant_terms(values: Floats, level: Floats, q: Floats, t: Floats) -> float:
 def value_terms(
     types: Ints, log_counts: Floats, u: Floats, w: Floats, base: float, q: Floats, t: Floats
 ) -> tuple[float, float]:
-    """Makes weights q sum to one and fills t with ∂f/∂u e^{−m}; returns f and m."""
+    """Makes the weights q of a document's entries sum to one, and fills t with ∂f/∂u e^{−m}.
+
+    Args:
+        types, log_counts: of the entries, shape (entries,).
+        u, w: scores and values of all types, shape (|S|,).
+        base: what `relative_weights` returned.
+        q: what it filled; changed.
+        t: of the same shape; filled.
+
+    Returns:
+        The logit f, and the scale m.
+    """
     top, total, largest = 0, 0.0, 0.0
     for i in range(len(q)):
         total += q[i]

@@ -95,6 +95,7 @@ class UnselectedEntries:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, at: Equilibrium) -> UnselectedEntries:
+        """The entries of unselected types, with the numbers of their pair of tied groups."""
         counts = land.counts
         unselected = np.flatnonzero(~face.mask)
         document, types = counts.entry_documents[unselected], counts.matrix.indices[unselected]
@@ -264,7 +265,12 @@ def largest_of_each(values: Floats, owner: Ints, n_owners: int) -> Floats:
 
 
 def signed_sum(logs: Floats, signs: Floats, owner: Ints, n_owners: int) -> tuple[Floats, Floats]:
-    """log|Σ sign e^{log}| of each owner and the sign of the sum; sums that cancel are zero."""
+    """log|Σ sign e^{log}| of each owner, and the sign of the sum; sums that cancel are zero.
+
+    Args:
+        logs, signs, owner: of each term, shape (terms,); signs are ±1.
+        n_owners: how many owners there are; both results have the shape (n_owners,).
+    """
     top = largest_of_each(logs, owner, n_owners)
     top = np.where(np.isneginf(top), 0.0, top)
     share = np.exp(logs - top[owner])

@@ -150,15 +150,22 @@ class Flow:
         return z if self.basis is None else np.asarray(self.basis @ z)
 
     def angle(self, direction: Floats) -> Floats:
-        """Angle in radians between p and a direction of R^d, shape (m,); exact where its cosine
-        rounds to one."""
+        """Angle between p and a direction of R^d in radians, shape (m,).
+
+        It is the arc tangent of the part of p across the direction and of that along it, so it is
+        exact where the cosine rounds to one. The part across is measured within the span of the
+        basis and outside it.
+        """
         unit = direction / np.linalg.norm(direction)
-        inside = unit if self.basis is None else self.basis.T @ unit
-        outside = unit - self.whole(inside)
-        along = self.coordinates @ inside + float(self.rest @ unit)
-        across = np.linalg.norm(self.coordinates - np.outer(along, inside), axis=1)
-        beyond = np.linalg.norm(self.rest - np.outer(along, outside), axis=1)
-        return np.asarray(np.arctan2(np.hypot(across, beyond), along))
+        unit_coordinates = unit if self.basis is None else self.basis.T @ unit
+        unit_rest = unit - self.whole(unit_coordinates)
+        along = self.coordinates @ unit_coordinates + float(self.rest @ unit)
+        across_in_span = self.coordinates - np.outer(along, unit_coordinates)
+        across_in_rest = self.rest - np.outer(along, unit_rest)
+        across = np.hypot(
+            np.linalg.norm(across_in_span, axis=1), np.linalg.norm(across_in_rest, axis=1)
+        )
+        return np.asarray(np.arctan2(across, along))
 
     def agreement(self, direction: Floats) -> Agreement:
         """The last angle to a direction and the rate at which it falls."""
@@ -508,6 +515,7 @@ class Curve:
 
     def _is_rounding(self, norm: float) -> bool:
         """Whether the rounding of the gradient moves p by more than the local error allows."""
+        # 1e-300: where the gradient is nothing but rounding, the noise is as good as infinite
         noise = self._speed() * float(np.finfo(float).eps) / max(self._coherence, 1e-300)
         return noise > self._settings.tolerance * (1 + norm)
 
@@ -550,7 +558,18 @@ class FiniteMinimum:
 
 
 def check_problem(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
-    """Refuses what gradient flow cannot follow."""
+    """Refuses what gradient flow cannot follow.
+
+    Args:
+        E: embeddings, shape (|S|, d).
+        w: values, shape (|S|,).
+        p: the start, shape (d,).
+
+    Raises:
+        InputError: the shapes do not agree, there are more than two classes, or numbers are not
+        finite
+            or too large.
+    """
     types, classes = counts.n_types, counts.n_classes
     if E.shape != (types, p.size) or w.shape != (types,):
         raise InputError(

@@ -66,6 +66,8 @@ class Balance:
 
 
 def angle_between(p: Floats, direction: Floats) -> float:
+    """The angle between two vectors of shape (d,), in radians; exact where its cosine rounds to
+    one."""
     unit = direction / np.linalg.norm(direction)
     along = float(p @ unit)
     return math.atan2(float(np.linalg.norm(p - along * unit)), along)
@@ -105,12 +107,12 @@ class TightPairs:
         )
 
     def gaps(self, x: Floats) -> Floats:
-        """D·ρ of each pair for ρ with coordinates x."""
+        """D·ρ of each pair, shape (pairs,), for the ρ with coordinates x."""
         scores = self.views @ x
         return np.asarray(scores[self.pairs[:, 0]] - scores[self.pairs[:, 1]])
 
     def slope(self, x: Floats) -> Floats:
-        """∇Ψ."""
+        """∇Ψ at x, in the same coordinates."""
         force = self.forces(x)
         n_groups = len(self.views)
         out = np.bincount(self.pairs[:, 0], force, n_groups)
@@ -118,7 +120,7 @@ class TightPairs:
         return np.asarray(self.direction - node @ self.views)
 
     def forces(self, x: Floats) -> Floats:
-        """K e^{−D·ρ}."""
+        """K e^{−D·ρ} of each pair at x, shape (pairs,), with the sign of its effect."""
         return np.asarray(self.sign * np.exp(np.minimum(self.log_k - self.gaps(x), STEEP)))
 
     def curvature(self, x: Floats) -> tuple[Floats, Floats]:

@@ -451,6 +451,7 @@ def balance_along_flow(phase: Phase, velocity: Floats) -> Balance | None:
         return None
     pairs = slow.pairs[is_tight]
     D = slow.F[pairs[:, 0]] - slow.F[pairs[:, 1]]
+    # rcond: what is smaller is rounding, as differences of tied types repeat one another
     direction = np.linalg.lstsq(D, np.ones(len(D)), rcond=1e-10)[0]
     return certify_balance(slow, np.asarray(direction, np.float64), phase, velocity)
 

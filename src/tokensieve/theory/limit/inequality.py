@@ -55,6 +55,11 @@ class Basin:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, finite: Equilibrium) -> Basin:
+        """The basin around the finite equilibrium of a face.
+
+        The tube is as wide as κ ≤ `MAX_KAPPA` allows, and so narrow that no attention within it
+        changes by more than a factor e^`MAX_CHANGE`.
+        """
         if not face.dimension:
             return cls(face.inside.T, face.inside.T)
         curvature, axes = np.linalg.eigh(hessian_on_ties(land, face, finite))
@@ -267,7 +272,12 @@ class Inequality:
         return float(np.mean(H * part))
 
     def _relative_errors(self, H: Floats, integral: float) -> Floats:
-        """|K̃ − K|/A of each entry, integrated over time."""
+        """|K̃ − K|/A of each entry of an unselected type, integrated over time, shape (entries,).
+
+        Args:
+            H: what unselected types weigh in each document, integrated, shape (n,).
+            integral: a bound on ∫|ζ| dτ.
+        """
         sizes, document = self._documents, self._entries.document
         exponent = (sizes.gamma + sizes.spread) * self._tube_length + (sizes.values + 1) * H
         growth = np.exp(np.minimum(exponent, HUGE))
@@ -296,6 +306,7 @@ class Inequality:
         return bool(np.linalg.eigvalsh(rows.T @ weighted)[0] > 0)
 
     def _per_class(self, values: Floats) -> Floats:
+        """The values of the entries of each class of pairs, added up, shape (classes,)."""
         n_classes = len(self._classes.length)
         return np.asarray(np.bincount(self._entries.pair, values, n_classes), np.float64)
 

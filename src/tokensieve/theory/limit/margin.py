@@ -223,9 +223,10 @@ class _Solution:
 
 
 def _solve(E: Floats, pairs: Ints) -> _Solution:
-    """Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23).
+    """The shortest z with a margin of at least 1 over some pairs of types (s, r), shape (m, 2).
 
-    The λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ, by non-negative least squares. Its support has
+    Least distance programming (Lawson & Hanson, Solving Least Squares Problems, 1974, ch. 23): the
+    λ ≥ 0 of min ½‖z‖² s.t. D z ≥ 1, z = Dᵀλ, by non-negative least squares. Its support has
     independent rows, for which λ is then solved to rounding.
     """
     D = E[pairs[:, 0]] - E[pairs[:, 1]]

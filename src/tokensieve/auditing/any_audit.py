@@ -1,0 +1,94 @@
+"""What the audits of classes and of scores have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from tokensieve import __version__
+from tokensieve.auditing.findings import Finding, rows_of_findings
+from tokensieve.auditing.limits import kinds_over
+from tokensieve.auditing.settings import Settings
+from tokensieve.task.tasks import OfCorpusModel
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """How a command was called: what it read (one source, or several) and the folder it wrote."""
+
+    source: str | list[str]
+    out: str
+
+
+class AnyAudit(OfCorpusModel):
+    """The findings of an audit, its limits and its settings."""
+
+    settings: Settings
+    tokens: pl.DataFrame
+    findings: tuple[Finding, ...]
+    seconds: dict[str, float]
+    invocation: Invocation | None
+
+    @property
+    def version(self) -> str:
+        """The version of this package."""
+        return __version__
+
+    @property
+    def notes(self) -> list[str]:
+        """What happened while the source was read, in plain words."""
+        return self.learned.notes
+
+    @cached_property
+    def finding_rows(self) -> pl.DataFrame:
+        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
+        label."""
+        return rows_of_findings(self.findings)
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Kinds of findings that exceed `settings.budget`."""
+        if self.settings.budget is None:
+            return ()
+        return kinds_over(self.settings.budget, self.findings)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a kind of finding exceeds its limit."""
+        return bool(self.exceeded)
+
+    def settings_dict(self) -> dict[str, Any]:
+        """The settings, with the columns that were read and how the command was called.
+
+        The folder is not named: the same data gives the same file, wherever it is written.
+        """
+        columns = list(self.learned.train.corpus.reading.columns)
+        written = self.settings.to_dict() | {"columns": columns} | self.settings.source_options()
+        if self.invocation is not None:
+            written["source"] = self.invocation.source
+        return written
+
+    def small_print(self) -> dict[str, object]:
+        """What a report ends with: version, seed and settings."""
+        return {
+            "version": self.version,
+            "seed": self.settings.seed,
+            "settings": self.settings_dict(),
+        }
+
+    def findings_dict(self) -> dict[str, Any]:
+        """The content of findings.json."""
+        entries = []
+        for finding in self.findings:
+            entry = finding.to_dict()
+            if finding.kind == "shortcut":
+                entry["mask"] = list(finding.mask)
+            entries.append(entry)
+        return {"name": self.name, "version": self.version, "findings": entries}
+
+    def to_frame(self) -> pl.DataFrame:
+        """The table of tokens: a row per token type, and per class if there are classes."""
+        return self.tokens
