@@ -147,7 +147,7 @@ def _documents_for_loop(counts: Counts) -> list[Any]:
     Integers are of one type and arrays are writable, so that the loop is compiled once.
     """
     matrix = counts.matrix
-    weights = np.ones(counts.n_documents) if counts.weights is None else counts.weights
+    weights = counts.document_weights
     starts = matrix.indptr.astype(np.int64)
     # None of classes: what is for scores is not compiled
     numbers = None if counts.numbers is None else np.array(counts.numbers, dtype=np.float64)

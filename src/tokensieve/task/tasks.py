@@ -233,15 +233,12 @@ class Task:
         It has the same words. C is chosen on held-out items. For pairs it is fitted to the
         differences, each pair in both orders, without an intercept.
         """
-        weights = train.counts.weights
-        if weights is None:
-            weights = np.ones(train.counts.n_documents)
         return baseline_correct(
             BaselineData(
                 train=train.word_counts.matrix,
                 test=test.word_counts.matrix,
                 labels=train.counts.labels,
-                weights=weights,
+                weights=train.counts.document_weights,
                 truth=test.counts.labels,
                 is_held_out=np.repeat(self.held_out(train, seed), self.size),
                 strengths=self.strengths,
@@ -288,15 +285,12 @@ class Scores(Task):
     def ridge(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> Floats:
         """The scores that TF-IDF (sublinear) and ridge regression predict, shape (n_test,)."""
         assert train.counts.numbers is not None
-        weights = train.counts.weights
-        if weights is None:
-            weights = np.ones(train.counts.n_documents)
         return ridge_predictions(
             RidgeData(
                 train=train.word_counts.matrix,
                 test=test.word_counts.matrix,
                 scores=train.counts.numbers,
-                weights=weights,
+                weights=train.counts.document_weights,
                 is_held_out=self.held_out(train, seed),
             )
         )

@@ -151,6 +151,11 @@ class Counts:
         weights = 1.0 if self.weights is None else self.weights
         return np.asarray(self._documents_by_class(self.numbers * weights).sum(axis=1))
 
+    @property
+    def document_weights(self) -> Floats:
+        """The weight of each document, shape (n,); 1 of every one if they were not weighted."""
+        return np.ones(self.n_documents) if self.weights is None else self.weights
+
     def _documents_by_class(self, weights: Floats) -> Floats:
         """The weights of the documents of each class that contain each type, added up, shape (|S|,
         K)."""

@@ -98,9 +98,9 @@ def _verdict(audit: ScoreAudit) -> str:
     )
 
 
-def _with_interval(measure: Measure, digits: int = 2) -> str:
-    ends = f"{plain(measure.low, digits)} to {plain(measure.high, digits)}"
-    return f"{plain(measure.value, digits)} ({ends})"
+def _with_interval(measure: Measure) -> str:
+    """As in "0.65 (0.61 to 0.70)"."""
+    return f"{plain(measure.value)} ({plain(measure.low)} to {plain(measure.high)})"
 
 
 def _first_screen(audit: ScoreAudit) -> list[Block]:
