@@ -127,9 +127,8 @@ def _read_conversations(cells: Sequence[list[Any]], role: str) -> Answers:
     replies = [cell[n_common:] or cell[-1:] for cell in cells]
     prompt = chat_text(cells[0][:n_common])
     if not all(_is_said_by(role, reply) for reply in replies):
-        role_read = role
-        if role == ASSISTANT:  # nobody calls himself so: all messages are compared
-            role_read = None
+        # where nobody is called so, all messages are compared
+        role_read = None if role == ASSISTANT else role
         return Answers([chat_text(reply, role_read) for reply in replies], prompt)
     texts = [chat_text(reply, role) for reply in replies]
     return Answers(texts, prompt, _other_role_that_differs(replies, role))
