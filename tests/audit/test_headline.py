@@ -97,7 +97,12 @@ def test_many_classes_without_a_finding_show_the_strongest_predictor_of_each() -
     texts = [" ".join([words[k], *rng.choice(frame, 6)]) for k in labels.tolist()]
     found = audit((texts, [f"class {k}" for k in labels.tolist()]), QUICK)
     first = pictures_of(replace(found, findings=()).report())[0]
-    assert first.chart == "audit-top" and first.data["top"].height == 8
+    rows = first.data["rows"]
+    assert first.chart == "audit-intervals" and rows.height == 8
+    assert all(f"in class {k}" in " ".join(rows["heading"]) for k in range(8))
+    assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
+    drawn = specification(first)["datasets"]
+    assert [row["text"] for row in drawn["headings"]] == rows["heading"].to_list()
 
 
 def test_the_baseline_is_compared_on_the_same_documents() -> None:

@@ -9,9 +9,11 @@ import polars as pl
 
 from tokensieve.arrays import Ints
 from tokensieve.auditing.context import AuditContext, computed_once
+from tokensieve.evidence.direct_copies import NO_ORIGINAL, direct_originals
 from tokensieve.evidence.duplicates import near_duplicates as find_near_duplicates
 from tokensieve.evidence.word_edits import document_hashes
-from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.read.corpus import Corpus
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import Chunks, TokenStream
 
 NO_WORDS = -1  # texts without a word in a field are alike there
@@ -91,6 +93,43 @@ class _FieldChunks(Chunks):
             is_kept = is_of_field[stream.ids]
             n_kept_before = np.append(0, np.cumsum(is_kept))
             yield TokenStream(stream.ids[is_kept], n_kept_before[stream.starts], stream.words)
+
+
+@computed_once
+def originals(audit: AuditContext) -> Ints | None:
+    """The document that each repeats itself, without a copy of a copy between them.
+
+    Documents are numbered as by `near_duplicates`, and a test document repeats training documents;
+    −1 for one that repeats none. None unless the audit is thorough. Of texts in several fields it
+    is the first document of the group.
+    """
+    first = near_duplicates(audit)
+    if first is None:
+        return None
+    train = audit.train.corpus
+    test = audit.test.corpus
+    n_training = len(train.labels)
+    exact = _first_with_same_key(train.keys, test.keys)
+    limits = np.minimum(np.arange(len(first)), n_training)
+    repeats_exactly = exact < limits
+    if audit.fields is not None or np.array_equal(first, exact):
+        return np.where(first < limits, first, NO_ORIGINAL)
+
+    direct = originals_in(first, train, test, audit.tokenizer)
+    # texts without words are alike only if they are the same
+    return np.where(repeats_exactly, exact, direct)
+
+
+def originals_in(first: Ints, train: Corpus, test: Corpus, tokenizer: Tokenizer) -> Ints:
+    """`direct_originals` of training and test documents, of which `first` gives the groups."""
+    n_training = len(train.labels)
+    sizes = np.bincount(first, minlength=len(first))
+    texts = [
+        str(train.texts[i]) if i < n_training else str(test.texts[i - n_training])
+        for i in np.flatnonzero(sizes[first] > 1).tolist()
+    ]
+    words = tokenizer.split(pl.Series(texts, dtype=pl.String))
+    return direct_originals(first, words, n_training)
 
 
 @computed_once

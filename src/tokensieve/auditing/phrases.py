@@ -31,6 +31,8 @@ def form_clause(token: str) -> str:
         minimum, _, below = name.removeprefix("length ").removesuffix("+").partition("–")
         size = f"{minimum} to {int(below) - 1:,}" if below else f"{int(minimum):,} or more"
         clause = f"are {size} words long"
+    elif name in _CLAUSES:
+        clause = _CLAUSES[name]
     elif name.startswith(("ends ", 'starts "')):
         verb, _, feature = name.partition("s ")
         feature = re.sub('"(.+)"', r"“\1”", feature.removeprefix("with "))
@@ -38,7 +40,7 @@ def form_clause(token: str) -> str:
     elif name in _WITH_ARTICLE:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
-        clause = _CLAUSES.get(name, f"contain “{name}”")
+        clause = f"contain “{name}”"
     return f"{clause} in {for_display(field, 30)}" if field else clause
 
 
@@ -56,7 +58,8 @@ _CLAUSES = {
     "starts in lower case": "start with a lower-case letter",
     "starts with a quote": "start with a quotation mark",
     "starts with a digit": "start with a digit",
-    "starts with a symbol": "start with a symbol",
+    "starts with a symbol": "start with a symbol or an emoji",
+    "ends with a symbol": "end in a symbol or an emoji",
     "nothing but capitals": "are written in capitals",
     "Every Word Capitalized": "capitalize every word",
     "… character": "contain the single character “…”",

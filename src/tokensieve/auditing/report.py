@@ -370,15 +370,19 @@ def _balance_purpose(audit: AuditData, is_first: bool) -> str:
     """What the weights of `balance` do, as the introduction to the command."""
     start = "Weight" if is_first else "Then weight"
     plan = audit.balance_plan
+    forms = [token for token in plan.tokens if is_formatting(token)]
     features = ["length"] if plan.with_length else []
-    features += [quoted([token]) for token in plan.tokens]
+    features += [quoted([token]) for token in plan.tokens if token not in forms]
+    if forms:
+        features.append(plural(len(forms), "kind") + " of formatting")
     named = features[0]
     if len(features) > 1:
         named = f"{', '.join(features[:-1])} and {features[-1]}"
+    n_features = len(plan.tokens) + plan.with_length
     if audit.learned.task.classifies:
-        tell = verb(len(features), "tell")
+        tell = verb(n_features, "tell")
         return f"{start} the documents so that {named} no longer {tell} the class:"
-    win = verb(len(features), "win")
+    win = verb(n_features, "win")
     return (
         f"{start} the pairs so that {named} {win} half of those in which the answers differ; train "
         "with the column “weight”:"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from tokensieve.auditing.checks.alone import part_of_headline
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.phrases import form_clause, quoted
@@ -23,7 +24,7 @@ MAX_CLASSES_IN_BAR = 3  # the others are one part of the bar
 MAX_TOKENS_IN_BARS = 5  # of a finding whose tokens predict different classes
 MAX_WINNERS = 7
 MAX_LOSERS = 4
-MAX_CLASSES_IN_LIST = 15
+MAX_CLASSES_IN_LIST = 10
 OTHER_CLASSES = "other classes"
 # findings about documents rather than tokens: their examples say more than any chart
 TITLES_OF_EXAMPLES = {
@@ -45,6 +46,8 @@ def headline_blocks(audit: AuditData) -> list[Block]:
         return [_wins_picture(audit.pairs)]
     if first is not None and first.kind == "shortcut" and not audit.learned.task.known_totals:
         return [_evidence_picture(audit, first)]
+    if first is not None and first.kind == "alone":
+        return [_accuracies_picture(audit, first)]
     return [_strongest_of_all(audit)]
 
 
@@ -161,7 +164,7 @@ def _wins_picture(facts: PreferenceFacts) -> Picture:
             rows = rows.reverse()  # the strongest loser is last
         rates += [
             {
-                "text": quoted([row["token"]]),
+                "text": _in_answers(row["token"]),
                 "overall": row["win_rate"],
                 "rate": row["equal_length_win_rate"],
                 "low": row["equal_length_low"],
@@ -188,30 +191,77 @@ def _wins_picture(facts: PreferenceFacts) -> Picture:
     )
 
 
+def _in_answers(token: str) -> str:
+    """What an answer has, as a row's name: “crucial”, a bullet list."""
+    if is_formatting(token):
+        return form_clause(token).removeprefix("contain ")
+    return quoted([token])
+
+
+def _accuracies_picture(audit: AuditData, finding: Finding) -> Picture:
+    """The accuracy of one part alone, beside that of everything and that of no text at all."""
+    majority = audit.majority_accuracy
+    rows = []
+    for name, key in (
+        (f"{part_of_headline(finding.headline)} alone", "alone"),
+        (f"its {len(finding.tokens)} most informative features alone", "informative"),
+        ("everything together", "all"),
+    ):
+        share = finding.evidence.get(key)
+        if share is not None:
+            rows.append(
+                {"heading": name, "share": share.value, "low": share.low, "high": share.high}
+            )
+    heading = "no text: always the largest class"
+    rows.append({"heading": heading, "share": majority, "low": majority, "high": majority})
+    listed = "; ".join(f"{row['heading']} {percent(row['share'])}" for row in rows)
+    return Picture(
+        name=NAME,
+        chart="audit-intervals",
+        data={"rows": pl.DataFrame(rows), "axis": "test labels predicted correctly"},
+        title="How many labels each part predicts",
+        caption="Bars are 95% intervals. All were measured on the same test documents.",
+        description=f"Test labels predicted correctly: {listed}.",
+    )
+
+
 def _strongest_of_all(audit: AuditData) -> Picture:
     """The strongest predictors of both classes, or the strongest one of each of many classes."""
     if len(audit.classes) == 2:
         return strongest_picture(audit, audit.classes[1], NAME)
-    strongest = []
-    for label in largest_classes(audit, MAX_CLASSES_IN_LIST):
-        top = audit.top(label, 1)
-        token = pl.format("{}: {}", pl.lit(for_display(label, 40)), pl.col("token"))
-        strongest.append(top.with_columns(token=token))
-    rows = pl.concat(strongest).sort("posterior_low", descending=True)
-    n_left = len(audit.classes) - len(strongest)
-    caption = "The posterior difference is +1 for a token that occurs in its class only."
-    if n_left:
-        caption += f" {plural(n_left, 'smaller class', 'smaller classes')} not shown."
+    labels = largest_classes(audit, MAX_CLASSES_IN_LIST)
+    strongest = pl.concat(
+        [audit.top(label, 1).with_columns(label=pl.lit(label)) for label in labels]
+    )
+    strongest = strongest.sort("posterior_low", descending=True)
+    rows = [
+        {
+            "heading": f"{quoted([row['token']])} in {for_display(row['label'], 60)}",
+            "share": _share_of_uses(row["posterior_difference"]),
+            "low": _share_of_uses(row["posterior_low"]),
+            "high": _share_of_uses(row["posterior_high"]),
+        }
+        for row in strongest.iter_rows(named=True)
+    ]
+    title = "The strongest predictor of each class"
+    if len(labels) < len(audit.classes):
+        title = f"The strongest predictors of the {len(labels)} largest classes"
+    schema: dict[str, type[pl.DataType]] = {"heading": pl.String}
+    schema |= dict.fromkeys(("share", "low", "high"), pl.Float64)
+    listed = ", ".join(row["heading"] for row in rows)
     return Picture(
         name=NAME,
-        chart="audit-top",
+        chart="audit-intervals",
         data={
-            "top": rows.select("token", "posterior_difference", "posterior_low", "posterior_high"),
-            "other": None,
-            "neutral": 0.0,
-            "subtitle": "class: token",
+            "rows": pl.DataFrame(rows, schema=schema),
+            "axis": "of the token's uses are in this class",
         },
-        title="The strongest predictor of each class",
-        caption=caption,
-        description=f"Strongest predictors: {', '.join(rows['token'].head(8))}.",
+        title=title,
+        caption="Bars are 95% intervals. A token that occurs in its class only is at 100%.",
+        description=f"Strongest predictors: {listed}.",
     )
+
+
+def _share_of_uses(posterior_difference: float) -> float:
+    """The fraction of a token's occurrences in its class: (uses in it − elsewhere) / all is d."""
+    return min(1.0, max(0.0, (1 + posterior_difference) / 2))

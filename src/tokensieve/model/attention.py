@@ -333,6 +333,8 @@ class Model:
         steps: training steps taken.
         score_rate: initial step size of the scores that held-out documents chose; None after
             loading.
+        strength, scale: what they chose for the initial values and for the final ones
+            (`tokensieve.model.choice`); both are 1 after loading.
         validation: (steps, mean loss) on held-out documents, shape (checks, 2).
         sink: score of the sink (its value is the prior); None for a model without a sink.
         settings: parameters of `AttentionClassifier` that train the same model again from the same
@@ -355,6 +357,8 @@ class Model:
     settings: dict[str, Any] = field(default_factory=dict)
     pairs: bool = False
     score_rate: float | None = None
+    strength: float = 1.0
+    scale: float = 1.0
     predicts_scores: bool = False
 
     def count(self, texts: Any) -> tuple[sp.csr_array, Ints]:

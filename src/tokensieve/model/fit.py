@@ -80,6 +80,8 @@ def fit(
         vocabulary=vocabulary,
         steps=choice.steps,
         score_rate=choice.score_rate,
+        strength=choice.strength,
+        scale=choice.scale,
         validation=np.array(choice.checks).reshape(-1, 2),
         sink=float(u[-1]),
         settings=settings.parameters(),
@@ -183,7 +185,9 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
 
     Args:
         counts: documents over any token types.
-        model: trained on `of` documents with these settings; its rate is taken, and as many passes.
+        model: trained on `of` documents with these settings; its rate, its strength of the start
+            and its scale are taken, and as many passes. With the same documents and types the
+            result is the same model.
         of: the number of those documents.
         settings: of that training.
     """
@@ -197,12 +201,12 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     # the shortest trainings count steps, not passes
     passes = counts.n_documents / of if model.steps > MIN_STEPS else 1
     stop = min(schedule.steps, max(1, round(model.steps * passes)))
-    start = table_with_sink(counts, prior, 1.0, model.pairs)
+    start = table_with_sink(counts, prior, model.strength, model.pairs)
     steps, u, w = next(train(counts, *start, schedule, stop))
     refitted = replace(
         model,
         scores=u[:-1],
-        values=w[:-1],
+        values=prior + model.scale * (w[:-1] - prior),
         sink=float(u[-1]),
         prior=prior,
         tokens=counts.tokens,

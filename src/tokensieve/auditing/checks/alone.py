@@ -28,6 +28,7 @@ MIN_GAIN = 0.05  # of accuracy over always predicting the largest class, at the 
 # a field that loses less than this against all fields together predicts as well, for a reader
 MAX_LOSS_OF_FIELD = 0.02
 WEIGHT = 0.2  # of a document that this part predicts
+ALONE = " alone predicts "  # stands after the part's name in a headline
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class Alone(Check):
             audit,
             severity=WEIGHT * gain * reached,
             headline=(
-                f"{part.name} alone predicts {percent(alone.value)} of test labels correctly "
+                f"{part.name}{ALONE}{percent(alone.value)} of test labels correctly "
                 f"({percent(majority)} by always predicting the largest class)"
             ),
             tokens=tokens,
@@ -132,6 +133,11 @@ class Alone(Check):
                 features,
             ),
         )
+
+
+def part_of_headline(headline: str) -> str:
+    """The name of the part that a finding's headline is about, as in "The field hypothesis"."""
+    return headline.partition(ALONE)[0]
 
 
 def few_words(audit: AuditContext) -> FewWords:

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
@@ -18,7 +17,7 @@ from tokensieve.auditing.checks.api import (
     Preferences,
     Share,
 )
-from tokensieve.auditing.copies import near_duplicates, removal_advice
+from tokensieve.auditing.copies import near_duplicates, originals, removal_advice
 from tokensieve.wording import noun, percent, plural, verb
 
 MAX_TWINS = 2  # pairs of copies shown
@@ -119,9 +118,10 @@ def _leaks(audit: AuditContext) -> _Leaks:
     is_leaked = is_exact.copy()
     is_source = train.keys.is_in(test.keys.implode()).to_numpy()
     near = near_duplicates(audit)
-    if near is not None:
-        is_leaked |= np.isin(near[n_train:], near[:n_train])
-        is_source = is_source | np.isin(near[:n_train], near[n_train:])
+    repeated = originals(audit)
+    if near is not None and repeated is not None:
+        is_leaked |= repeated[n_train:] >= 0
+        is_source = is_source | np.isin(near[:n_train], near[n_train:][is_leaked])
     return _Leaks(
         is_exact=is_exact,
         is_leaked=is_leaked,
@@ -176,22 +176,17 @@ def _accuracy_on_others(audit: AuditContext, leaks: _Leaks) -> _AccuracyOnOthers
 
 def _twins(audit: AuditContext, leaks: _Leaks) -> list[Excerpt]:
     """Test documents, each followed by the training document it repeats; near copies first."""
-    near = near_duplicates(audit)
-    if near is None:
+    repeated = originals(audit)
+    if repeated is None:
         return []
     n_train = len(audit.train.corpus.texts)
     leaked = np.flatnonzero(leaks.is_leaked)
     near_first = leaked[np.argsort(leaks.is_exact[leaked], kind="stable")]
     excerpts: list[Excerpt] = []
     for document in near_first[:MAX_TWINS].tolist():
-        source = _training_document(near, n_train, document)
+        source = int(repeated[n_train + document])
         excerpts += [audit.excerpt(document, "test"), audit.excerpt(source)]
     return excerpts
-
-
-def _training_document(near: Ints, n_train: int, document: int) -> int:
-    """The first training document of a test document's group."""
-    return int(np.flatnonzero(near[:n_train] == near[n_train + document])[0])
 
 
 class PairLeak(Check):

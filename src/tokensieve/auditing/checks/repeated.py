@@ -13,7 +13,7 @@ from tokensieve.auditing.checks.api import (
     Labels,
     Share,
 )
-from tokensieve.auditing.copies import near_duplicates, removal_advice
+from tokensieve.auditing.copies import originals, removal_advice
 from tokensieve.wording import percent, plural, verb
 
 MIN_FRACTION = 0.01  # of the training documents
@@ -38,12 +38,12 @@ class Repeated(Check):
     descriptive = True
 
     def find(self, audit: AuditContext) -> Findings:
-        near = near_duplicates(audit)
+        repeated = originals(audit)
         corpus = audit.train.corpus
-        if near is None or corpus.groups is not None:
+        if repeated is None or corpus.groups is not None:
             return
-        first = near[: len(corpus.texts)]
-        repeats = np.flatnonzero(first != np.arange(len(first)))
+        first = repeated[: len(corpus.texts)]
+        repeats = np.flatnonzero(first >= 0)
         n_repeats = audit.total("repeated", len(repeats))
         share = Share.count(n_repeats, int(audit.class_sizes.sum()))
         if share.value < MIN_FRACTION:

@@ -59,6 +59,7 @@ MOST_OF_ENVIRONMENT = 0.9  # of a finding's documents in one environment
 MAX_CLASSES_LISTED = 12  # in a detail
 MOST_OF_FINDING = 0.95  # of its documents: then one token names them all
 MAX_TOKENS_NAMED = 3  # in a headline; of more, two examples
+CONTAIN = "contain "  # begins a clause about documents
 MIN_SHARED_LETTERS = 3  # of class names, to say what they have in common
 MAX_DOCUMENTS_DECIDED = 2_000  # of a finding, to measure what the model loses
 # severity of words that may as well be the subject: just below medium
@@ -118,18 +119,28 @@ class Shortcut(Check):
         group = meaningful_first(group, len(evidence.documents))
         tokens = tuple(suspect.token for suspect in group)
         # one that is in nearly all documents of the finding says what it is
-        named = tokens[:1] if is_in_most(group[0], len(evidence.documents)) else tokens
+        named_group = group[:1] if is_in_most(group[0], len(evidence.documents)) else group
+        named = tokens[: len(named_group)]
+        named_evidence = evidence
+        if len(named_group) < len(group):
+            named_evidence = GroupEvidence.of(audit, named_group)
         main = max(group, key=lambda suspect: suspect.probability)
+        told = told_of_class(len(evidence.classes), len(audit.class_names))
         examples = evidence.right[:: max(1, len(evidence.right) // MAX_EXAMPLES)][:MAX_EXAMPLES]
         classes = [audit.class_names[label] for label in evidence.classes]
         corpus = audit.train.corpus
         finding = self.finding(
             audit,
             severity=min(
-                severity(main.probability, evidence, loss_without(audit, group)),
+                severity(main.probability, evidence, loss_without(audit, group), told),
                 1.0 if is_likely(audit, main) else MOST_IF_UNLIKELY,
             ),
-            headline=headline(named, classes, evidence),
+            headline=headline(
+                named,
+                [audit.class_names[label] for label in named_evidence.classes],
+                named_evidence,
+                len(audit.class_names),
+            ),
             documents=evidence.documents,
             n_documents=evidence.shares["documents"].found,
             label=classes[0] if len(classes) == 1 else "",
@@ -412,12 +423,24 @@ def is_likely(audit: AuditContext, suspect: Suspect) -> bool:
     return suspect.probability >= (ACCUSED if is_value else LIKELY)
 
 
-def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
+def told_of_class(n_group: int, n_classes: int) -> float:
+    """The fraction of a class's information that is known once it is one of a group of classes.
+
+    It is 1 for one class (or none, where each token predicts its own), 0 for all of them, and 0.18
+    for 35 of 77: a mark of half the classes hardly predicts any of them.
+    """
+    if n_group <= 1 or n_classes <= 1:
+        return 1.0
+    return math.log(n_classes / n_group) / math.log(n_classes)
+
+
+def severity(probability: float, evidence: GroupEvidence, loss: float, told: float) -> float:
     """Roughly the fraction of documents whose prediction a finding puts in doubt.
 
     The probability that it is an artefact, times its reach, times how much of the prediction
     depends on it: the square of the way from the base rate to certain (at the lower bound of its
-    interval), and of the rest the fraction of predictions that the model changes without it.
+    interval), as far as the class is `told` by its group, and of the rest the fraction of
+    predictions that the model changes without it.
     """
     shares = evidence.shares
     # the class alone would make much of a small one, and all documents little
@@ -425,7 +448,8 @@ def severity(probability: float, evidence: GroupEvidence, loss: float) -> float:
     base = evidence.base
     # 1e-12: no division by zero where every document is of the class
     lift = max(0.0, shares["decides"].low - base) / max(1 - base, 1e-12)
-    depends = lift**2 + loss * (1 - lift**2)
+    decided = told * lift**2
+    depends = decided + loss * (1 - decided)
     return probability * reach * depends
 
 
@@ -469,13 +493,20 @@ def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
     return tuple(signs)
 
 
-def headline(tokens: Sequence[str], classes: Sequence[str], evidence: GroupEvidence) -> str:
-    """How often, then how strong, then the base rate; no full stop."""
+def headline(
+    tokens: Sequence[str], classes: Sequence[str], evidence: GroupEvidence, n_classes: int
+) -> str:
+    """How often some documents contain any of the tokens, then how strongly that predicts the
+    classes, then the base rate; no full stop.
+    """
     shares = evidence.shares
     documents = percent(shares["documents"].value)
     right = percent(shares["decides"].value, 0)
     if classes:
-        rate = f"{right} of those are {of_classes(classes)} ({percent(evidence.base, 0)} overall)"
+        named_classes = of_classes(classes)
+        if len(classes) > MAX_CLASSES_LISTED:  # four names of thirty say nothing
+            named_classes = f"in {len(classes)} of the {n_classes} classes"
+        rate = f"{right} of those are {named_classes} ({percent(evidence.base, 0)} overall)"
     else:
         rate = f"they predict the label {right} of the time"
     forms = [token for token in tokens if is_formatting(token)]
@@ -486,11 +517,20 @@ def headline(tokens: Sequence[str], classes: Sequence[str], evidence: GroupEvide
     if not forms:
         appear = verb(len(tokens), "appear")
         return f"{quoted(tokens)} {appear} in {documents} of documents; {rate}"
-    clause = form_clause(forms[0])
-    if words:
-        named = " or ".join(quoted([word]) for word in words)
-        clause = f"contain {named} or {clause.removeprefix('contain ')}"
-    return f"{documents} of documents {clause}; {rate}"
+    clauses = [f"contain {quoted([word])}" for word in words] + [form_clause(one) for one in forms]
+    return f"{documents} of documents {either(clauses)}; {rate}"
+
+
+def either(clauses: Sequence[str]) -> str:
+    """Clauses joined by "or"; what follows "contain" comes first and shares the verb."""
+    contained = [clause.removeprefix(CONTAIN) for clause in clauses if clause.startswith(CONTAIN)]
+    others = [clause for clause in clauses if not clause.startswith(CONTAIN)]
+    parts = [*contained, *others]
+    if contained:
+        parts[0] = CONTAIN + parts[0]
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def of_classes(classes: Sequence[str], noun: str = "") -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.score import LIKELY
+from tokensieve.auditing.copies import originals_in
 from tokensieve.auditing.findings import PROBABLE_SHORTCUT, ROWS, Finding
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.escape import for_display
@@ -211,6 +212,17 @@ def _comparisons_sentence(importance: ScoreImportance, token_type: int) -> str:
 # ---- copies
 
 
+def _is_copy(context: ScoreContext) -> Bools:
+    """Whether each test document repeats or nearly repeats a training document, shape (n_test,)."""
+    train = context.learned.train
+    test = context.learned.test
+    vocabulary = context.learned.model.vocabulary
+    assert vocabulary is not None, "a model of an audit has its vocabulary"
+    first = near_duplicates([train.stream, test.stream])
+    repeated = originals_in(first, train.corpus, test.corpus, vocabulary.tokenizer)
+    return repeated[train.counts.n_documents :] >= 0
+
+
 def leaks(context: ScoreContext) -> Iterator[Finding]:
     """Test documents whose text, or nearly their text, is also among the training documents."""
     train = context.learned.train
@@ -218,9 +230,7 @@ def leaks(context: ScoreContext) -> Iterator[Finding]:
     is_exact = test.corpus.keys.is_in(train.corpus.keys.implode()).to_numpy()
     is_leaked = is_exact.copy()
     if context.thorough:
-        first = near_duplicates([train.stream, test.stream])
-        n_train = train.counts.n_documents
-        is_leaked |= np.isin(first[n_train:], first[:n_train])
+        is_leaked |= _is_copy(context)
     n_leaked = int(is_leaked.sum())
     if not n_leaked:
         return

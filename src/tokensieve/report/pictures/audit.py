@@ -57,6 +57,7 @@ LETTERS_OF_WIDTH = 60  # of an axis title, 420 pixels
 LETTERS_OF_HEIGHT = 46  # 330 pixels
 BAR_HEIGHT = 20  # pixels
 BAR_STEP = 52  # pixels from a bar to the next one, with its heading between
+INTERVAL_STEP = 44  # pixels from an interval to the next one, with its heading between
 MIN_NAMED_SHARE = 0.14  # of a bar: a narrower part has no room for its percentage
 LONGEST_ROW_NAME = 40  # letters beside a dot at the end of the axis: half of the picture
 ROW_STEP = 24  # pixels from a row of dots to the next one
@@ -313,6 +314,31 @@ def _percent(share: pl.Expr) -> pl.Expr:
     return pl.when(share == 1).then(pl.lit("100")).otherwise(rounded) + "%"
 
 
+def intervals(picture: Picture) -> Specification:
+    """Fractions with their 95% intervals, each below a heading that is never cut.
+
+    Data: rows (heading, share, low, high; from top to bottom), axis (its title).
+    """
+    rows = picture.data["rows"].with_row_index("rank")
+    headings = rows.select("rank", x=pl.lit(0.0), text="heading")
+    datasets: Data = {"intervals": rows.drop("heading").to_dicts(), "headings": headings.to_dicts()}
+    scale = {"domain": [0, 1], "nice": False}
+    x = channel("low", title=picture.data["axis"], scale=scale, axis=PERCENT_AXIS)
+    colour = {"color": PALE_BLUE}
+    above = {"align": "left", "baseline": "bottom", "dy": -7, "fontSize": 12.5}
+    beside = {"align": {"expr": "datum.share > 0.8 ? 'right' : 'left'"}, "fontSize": 12}
+    beside["dx"] = {"expr": "datum.share > 0.8 ? -9 : 9"}
+    beside["dy"] = 13
+    datasets["numbers"] = rows.select("rank", "share", text=_percent(pl.col("share"))).to_dicts()
+    layers = [
+        layer("intervals", "rule", INTERVAL | colour, x=x, x2="high", y=RANK),
+        layer("intervals", "circle", DOT | colour, x="share", y=RANK),
+        *written("numbers", beside, x="share", y=RANK, text="text"),
+        *written("headings", above, x="x", y=RANK, text="text"),
+    ]
+    return finish(layers, datasets, picture.title, [], height=INTERVAL_STEP * max(rows.height, 2))
+
+
 def wins(picture: Picture) -> Specification:
     """How often answers with a token win: as it is, and at equal length with an interval.
 
@@ -447,6 +473,7 @@ CHARTS: Charts = {
     "audit-map": token_map,
     "audit-top": top_tokens,
     "audit-evidence": evidence,
+    "audit-intervals": intervals,
     "audit-wins": wins,
     "audit-slopes": slopes,
 }
