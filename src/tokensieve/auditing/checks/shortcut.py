@@ -118,12 +118,6 @@ class Shortcut(Check):
         evidence = GroupEvidence.of(audit, group)
         group = meaningful_first(group, len(evidence.documents))
         tokens = tuple(suspect.token for suspect in group)
-        # one that is in nearly all documents of the finding says what it is
-        named_group = group[:1] if is_in_most(group[0], len(evidence.documents)) else group
-        named = tokens[: len(named_group)]
-        named_evidence = evidence
-        if len(named_group) < len(group):
-            named_evidence = GroupEvidence.of(audit, named_group)
         main = max(group, key=lambda suspect: suspect.probability)
         told = told_of_class(len(evidence.classes), len(audit.class_names))
         examples = evidence.right[:: max(1, len(evidence.right) // MAX_EXAMPLES)][:MAX_EXAMPLES]
@@ -135,12 +129,7 @@ class Shortcut(Check):
                 severity(main.probability, evidence, loss_without(audit, group), told),
                 1.0 if is_likely(audit, main) else MOST_IF_UNLIKELY,
             ),
-            headline=headline(
-                named,
-                [audit.class_names[label] for label in named_evidence.classes],
-                named_evidence,
-                len(audit.class_names),
-            ),
+            headline=headline_of_group(audit, group, evidence),
             documents=evidence.documents,
             n_documents=evidence.shares["documents"].found,
             label=classes[0] if len(classes) == 1 else "",
@@ -491,6 +480,21 @@ def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
     if audit.fields and any(audit.fields.is_value(suspect.token) for suspect in group):
         signs.append("value")
     return tuple(signs)
+
+
+def headline_of_group(
+    audit: AuditContext, group: Sequence[Suspect], evidence: GroupEvidence
+) -> str:
+    """The headline of a finding: it names all of its suspects, and counts what it names.
+
+    One suspect that is in nearly all documents of the finding says what it is.
+    """
+    if is_in_most(group[0], len(evidence.documents)) and len(group) > 1:
+        group = group[:1]
+        evidence = GroupEvidence.of(audit, group)
+    names = audit.class_names
+    classes = [names[label] for label in evidence.classes]
+    return headline([suspect.token for suspect in group], classes, evidence, len(names))
 
 
 def headline(
