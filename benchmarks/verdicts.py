@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -578,14 +578,19 @@ def kept_outcomes() -> dict[str, Outcome]:
     return {json.dumps(row["key"]): Outcome(row["said"], row["false"]) for row in rows}
 
 
-def run(small: bool, n_seeds: int, measures: bool = True) -> pl.DataFrame:
-    """The table of `_by_verdict`, measured or, without `measures`, of what is known already."""
+def run(
+    small: bool, n_seeds: int, measures: bool = True, trials: Sequence[str] = ()
+) -> pl.DataFrame:
+    """The table of `_by_verdict`, measured or, without `measures`, of what is known already.
+
+    With `trials`, only these are measured.
+    """
     known = {} if small else kept_outcomes()
     rows = []
     for task in tasks(small, n_seeds):
         key = json.dumps(task.key)
         if key not in known:
-            if not measures:
+            if not measures or (trials and task.verdict.trial.__name__ not in trials):
                 continue
             known[key] = task.measure()
             if not small:
@@ -656,16 +661,41 @@ def page(table: pl.DataFrame) -> str:
             f"| {row['sentence']} | {row['truth']} | {row['counted']} | {row['sets']} | "
             f"{row['said']:,} | {row['false']:,} | {rate} |"
         )
-    seeds = table["seeds"].to_list() if "seeds" in table.columns else [1]
-    lines += ["", *_notes(table), ""]
-    least = min(seeds)
-    each = f"{least}" if least == max(seeds) else f"{least} to {max(seeds)}"
+    lines += [*_rows_of_planted_models(), "", *_notes(table), ""]
     lines.append(
-        f"Measured on {described()}, with {each} seeds a row "
-        f"(`python benchmarks/verdicts.py --seeds {max(seeds)}`). The tests run the same trials on "
-        "generated reviews."
+        f"Measured on {described()} (`python benchmarks/verdicts.py --seeds 12`; a row that was "
+        "stopped for time has fewer counts). Where an error is rare, draws of generated reviews "
+        "were added, so that few counts do not hide it. The tests run the same trials on generated "
+        "reviews."
     )
     return "\n".join(lines) + "\n"
+
+
+def _rows_of_planted_models() -> list[str]:
+    """What `planted.py` counted of diagnoses of transformers, as rows of the same table."""
+    path = KEPT.parent / "planted.json"
+    if not path.exists():
+        return []
+    figures = json.loads(path.read_text())["figures"]
+    missed = Share.count(figures["planted"] - figures["all"]["named"], figures["planted"])
+    accused = Share.count(figures["clean asked"], figures["clean"])
+    sentences = (
+        (
+            "A diagnosis of a transformer: No word, form or pattern dominates",
+            "it relies on a planted mark",
+            missed,
+        ),
+        (
+            "A diagnosis of a transformer: This model relies on …, would you expect that?",
+            "nothing was planted",
+            accused,
+        ),
+    )
+    return [
+        f"| {sentence} | {truth} (`planted.py`) | model | models left out | {share.of} | "
+        f"{share.found} | {share.value:.1%} ({share.low:.1%} to {share.high:.1%}) |"
+        for sentence, truth, share in sentences
+    ]
 
 
 def _notes(table: pl.DataFrame) -> list[str]:
@@ -693,6 +723,9 @@ CLAIMS = {
     "wrong_label_although_right": (
         "It is a statement about models; the row says how often the label was right after all."
     ),
+    "not_learned_although_it_has": (
+        "It says that evidence is missing, and gives the accuracy beside that of the largest class."
+    ),
 }
 CHOICES = [
     "- Comparisons of accuracies are paired, document by document. `tests/evidence/test_paired.py` "
@@ -709,11 +742,15 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="generated reviews only")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs measured")
+    parser.add_argument(
+        "--trials", nargs="+", default=(), metavar="NAME", help="measure only these"
+    )
     parser.add_argument("--page", action="store_true", help="write what is known so far")
     options = parser.parse_args()
     if options.fresh:
         KEPT.unlink(missing_ok=True)
-    table = run(options.small, 1 if options.small else options.seeds, measures=not options.page)
+    n_seeds = 1 if options.small else options.seeds
+    table = run(options.small, n_seeds, measures=not options.page, trials=options.trials)
     if options.small:
         print(page(table))
     else:

@@ -275,7 +275,12 @@ def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:
     all_have_tokens = all(finding.tokens for finding in shortcuts)
     if 0 < len(tokens) <= 3 and all_have_tokens and not any(map(is_formatting, tokens)):
         return quoted(tokens)
-    return "the shortcuts"
+    titles = {finding.title for finding in shortcuts}
+    if PROBABLE_SHORTCUT not in titles:
+        return "the shortcuts"
+    if len(titles) == 1:
+        return "the probable shortcuts"
+    return "the shortcuts and probable shortcuts"
 
 
 def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:

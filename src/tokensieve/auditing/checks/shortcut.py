@@ -576,7 +576,8 @@ def details(
     yield f"{appear} in {evidence.shares['class']} of {where}"
     if len(classes) > 1:
         class_list = quoted(list(classes), MAX_CLASSES_LISTED)
-        yield f"{len(classes)} of {n_classes} classes have it: {class_list}"
+        it = "it" if len(tokens) == 1 else "them"
+        yield f"the {len(classes)} of {n_classes} classes that have {it} more often: {class_list}"
     if any("0" in token and not is_formatting(token) for token in tokens if " " in token):
         yield "0 stands for any digits"
 
