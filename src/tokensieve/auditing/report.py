@@ -276,6 +276,8 @@ def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:
     if 0 < len(tokens) <= 3 and all_have_tokens and not any(map(is_formatting, tokens)):
         return quoted(tokens)
     titles = {finding.title for finding in shortcuts}
+    if len(tokens) <= 1 and len(shortcuts) == 1:
+        return f"the {shortcuts[0].title[:1].lower()}{shortcuts[0].title[1:]}"
     if PROBABLE_SHORTCUT not in titles:
         return "the shortcuts"
     if len(titles) == 1:
