@@ -563,7 +563,7 @@ def test_a_leak_is_shown_as_its_copies_and_no_map_of_a_class_that_nothing_names(
     found = replace(found, findings=tuple(copies))
     shown = [block for block in found.report().blocks if isinstance(block, Picture | Passages)]
     assert isinstance(shown[0], Passages) and len(shown[0].passages) >= 2
-    assert [block.chart for block in shown[1:] if isinstance(block, Picture)] == ["audit-top"]
+    assert [block.chart for block in shown[1:] if isinstance(block, Picture)] == ["audit-intervals"]
     # the selector begins with the largest class
     assert found.classes[context(interactive_part(found))["label"]] == "c"
 
