@@ -20,7 +20,7 @@ from tokensieve.auditing.checks.api import (
 from tokensieve.auditing.checks.shortcut import Shortcut, artefact_search, searched_texts
 from tokensieve.auditing.copies import without_copies
 from tokensieve.auditing.phrases import of_class, quoted
-from tokensieve.wording import percent, plural
+from tokensieve.wording import percent, plural, verb
 
 MIN_DOCUMENTS = 20
 MAX_Q_VALUE = 0.001  # of the link to the class
@@ -90,7 +90,9 @@ class Association(Check):
             f"{of_class(label)} ({percent(base, 0)} overall)"
         )
         if len(links) > 1:
-            headline += f"; the same is true of {plural(len(links) - 1, 'more token')}"
+            n_more = len(links) - 1
+            linked = verb(n_more, "are", "is")
+            headline += f"; {plural(n_more, 'more token')} {linked} linked to a class"
         origin = (
             "a value of another column" if first.is_value else "part of a code or a fixed phrase"
         )
@@ -109,7 +111,8 @@ class Association(Check):
                 ),
             },
             details=(
-                f"{in_class.as_counts} documents containing it are {of_class(label)} ({in_class})",
+                f"{in_class.as_counts} documents containing {quoted([first.token])} are "
+                f"{of_class(label)}: {in_class}",
                 f"it is {origin}",
             ),
             action=self.action_on_values if first.is_value else self.action,

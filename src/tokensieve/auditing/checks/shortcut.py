@@ -538,15 +538,15 @@ def either(clauses: Sequence[str]) -> str:
 
 
 def of_classes(classes: Sequence[str], noun: str = "") -> str:
-    """Names the members of a class, or of several: "of 4 classes, all general_…"."""
+    """Names the members of a class, or of several."""
     if len(classes) == 1:
         return of_class(classes[0], noun)
     shared = shared_name(classes)
     if shared:
-        named = f"all {for_display(shared, 40)}…"
+        in_classes = f"in {len(classes)} classes whose names begin with “{for_display(shared, 40)}”"
     else:
         named = quoted(list(classes), MAX_CLASSES_NAMED)
-    in_classes = f"in {len(classes)} classes ({named})"
+        in_classes = f"in {len(classes)} classes ({named})"
     return f"{noun} {in_classes}".strip()
 
 
