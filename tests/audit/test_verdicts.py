@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 
 from calls import Run
 from tokensieve import Settings, audit
+from tokensieve.auditing.checks.shortcut import either, told_of_class
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.phrases import form_clause
 from tokensieve.auditing.result import Audit
 from tokensieve.read.label_lists import MAX_AUDITS
 from tokensieve.report.blocks import Section, Text, walk
@@ -176,3 +179,53 @@ def test_a_premise_that_repeats_by_design_is_no_copy_and_the_verdict_contradicts
     copied = pl.concat([premises(250, 0), premises(250, 0).head(60)])
     again = audit(copied, baseline=False, text=["premise", "hypothesis"], label="label")
     assert "repeated" in {one.kind for one in again.findings}
+
+
+def test_a_headline_counts_the_documents_of_what_it_names() -> None:
+    """It named a semicolon and counted the documents with double spaces, too."""
+    rng = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(60)]
+    texts, labels = [], []
+    for i in range(400):
+        own = list(rng.choice(words, 9))
+        if i % 2:
+            # of twenty, three have a symbol alone, three double spaces alone, the others both
+            own[4] += " |" if i % 40 < 6 else "  " if i % 40 < 12 else "  |"
+        texts.append(" ".join(own))
+        labels.append("good" if i % 2 else "bad")
+    found = audit((texts, labels), Settings(baseline=False, thorough=False))
+    training = found.learned.train.corpus
+    several = [finding for finding in found.findings if len(finding.tokens) > 1]
+    assert several
+    for finding in several:
+        share = re.match(r"([\d.]+)% of documents (.*?);", finding.headline)
+        assert share is not None
+        named = [token for token in finding.tokens if clause_of(token) in share[2]]
+        counts = found.learned.train.counts
+        places = [counts.tokens.tolist().index(token) for token in named]
+        n_named = len(np.unique(np.concatenate(counts.holders(np.array(places)))))
+        assert float(share[1]) == pytest.approx(100 * n_named / len(training.labels), abs=0.06)
+
+
+def clause_of(token: str) -> str:
+    """What a headline says of a feature, after its first verb."""
+    return form_clause(token).removeprefix("contain ")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "joined"),
+    [
+        (["contain “x”"], "contain “x”"),
+        (["contain “x”", "contain a tab"], "contain “x” or a tab"),
+        (["end in “!”", "contain a tab"], "contain a tab or end in “!”"),
+        (["contain “x”", "contain a tab", "end in “!”"], "contain “x”, a tab or end in “!”"),
+    ],
+)
+def test_clauses_share_their_verb(clauses: list[str], joined: str) -> None:
+    assert either(clauses) == joined
+
+
+def test_a_mark_of_half_the_classes_says_little_about_the_class() -> None:
+    assert told_of_class(1, 77) == 1
+    assert told_of_class(35, 77) < 0.2 < told_of_class(4, 30) < 1
+    assert told_of_class(77, 77) == 0
