@@ -3,11 +3,12 @@
     python benchmarks/scores.py [--name scores]
 
 All models are trained on the 5,000 reviews of the part `dev` and judged on the 5,000 of `test`:
-`AttentionRegressor`, `AttentionClassifier` (its class, and the mean of the stars by its
-probabilities), and on TF-IDF (sublinear, words in three reviews or more) ridge regression, logistic
-regression, and an ordinal baseline: a logistic regression for each threshold between stars (Frank
-and Hall 2001), predicting the median. Strengths of the baselines are chosen by five folds of the
-training part. A prediction is rounded to a star for the accuracy; its error is measured as it is.
+`AttentionRegressor`, `AttentionClassifier` (its class, and the mean and the median of the stars by
+its probabilities), and on TF-IDF (sublinear, words in three reviews or more) ridge regression,
+logistic regression, and an ordinal baseline: a logistic regression for each threshold between stars
+(Frank and Hall 2001), predicting the median. Strengths of the baselines are chosen by five folds of
+the training part. A prediction is rounded to a star for the accuracy; its error is measured as it
+is.
 
 Then the statistics of tokens, on simulated scores: how often any token has q < 0.05 where scores
 say nothing, and how often intervals contain the true effect.
@@ -58,6 +59,7 @@ def predictions(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Numbers]:
     probabilities = classifier.predict_proba(test["text"])
     predicted["classes"] = classifier.predict(test["text"]).astype(np.float64)
     predicted["mean of classes"] = probabilities @ classifier.classes_
+    predicted["middle class"] = classifier.predict_median(test["text"]).astype(np.float64)
 
     tf_idf = TfidfVectorizer(sublinear_tf=True, min_df=MIN_DOCUMENTS)
     x = tf_idf.fit_transform(train["text"].to_list())

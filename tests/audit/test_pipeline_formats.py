@@ -25,92 +25,13 @@ from tokensieve.read.reader import read_corpus
 
 FILE = "a,b: 100%.csv"  # every character that a tool could take for its own
 
-# SARIF 2.1.0: the properties that the standard requires ("shall contain") of what we write, and
-# types of the others; the numbers are those of its sections
-TEXT: dict[str, Any] = {"type": "object", "required": ["text"]}  # 3.11 message, 3.12 multiformat
-LOCATION = {  # 3.28 location, 3.29 physicalLocation, 3.30 region
-    "type": "object",
-    "required": ["physicalLocation"],
-    "properties": {
-        "physicalLocation": {
-            "type": "object",
-            "required": ["artifactLocation"],
-            "properties": {
-                "artifactLocation": {
-                    "type": "object",
-                    "required": ["uri"],
-                    "properties": {"uri": {"type": "string", "format": "uri-reference"}},
-                },
-                "region": {
-                    "type": "object",
-                    "properties": {"startLine": {"type": "integer", "minimum": 1}},
-                },
-            },
-        },
-        "message": TEXT,
-    },
-}
-SARIF_SUBSET = {
-    "type": "object",
-    "required": ["version", "runs"],  # 3.13.2, 3.13.4
-    "properties": {
-        "$schema": {"type": "string", "format": "uri"},
-        "version": {"enum": ["2.1.0"]},
-        "runs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["tool", "results"],  # 3.14.6, 3.14.23
-                "properties": {
-                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-                    "tool": {
-                        "type": "object",
-                        "required": ["driver"],  # 3.18.2
-                        "properties": {
-                            "driver": {
-                                "type": "object",
-                                "required": ["name"],  # 3.19.8
-                                "properties": {
-                                    "rules": {
-                                        "type": "array",
-                                        "uniqueItems": True,  # 3.19.23
-                                        "items": {
-                                            "type": "object",
-                                            "required": ["id"],  # 3.49.3
-                                            "properties": {
-                                                "shortDescription": TEXT,
-                                                "fullDescription": TEXT,
-                                                "help": TEXT,
-                                            },
-                                        },
-                                    }
-                                },
-                            }
-                        },
-                    },
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["message"],  # 3.27.11
-                            "properties": {
-                                "ruleId": {"type": "string"},
-                                "ruleIndex": {"type": "integer", "minimum": -1},
-                                "level": {"enum": ["none", "note", "warning", "error"]},
-                                "message": TEXT,
-                                "locations": {"type": "array", "items": LOCATION},
-                                "partialFingerprints": {
-                                    "type": "object",
-                                    "additionalProperties": {"type": "string"},
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+# the whole schema of the standard; where it is from and its licence stand in it
+SARIF_SCHEMA = json.loads(
+    Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8")
+)
+SARIF = jsonschema.Draft4Validator(
+    SARIF_SCHEMA, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER
+)
 
 
 def reviews() -> pl.DataFrame:
@@ -171,9 +92,7 @@ def test_a_token_over_the_limit_that_no_shortcut_is_about_is_a_problem(audited: 
 
 def test_sarif_is_valid_and_its_rules_are_those_of_the_results(problems: list[Problem]) -> None:
     log = json.loads(sarif(problems))
-    jsonschema.validate(
-        log, SARIF_SUBSET, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
-    )
+    SARIF.validate(log)
     [run] = log["runs"]
     rules = run["tool"]["driver"]["rules"]
     for result, problem in zip(run["results"], problems, strict=True):
@@ -181,6 +100,22 @@ def test_sarif_is_valid_and_its_rules_are_those_of_the_results(problems: list[Pr
         assert len(result["locations"]) == max(len(problem.places), 1)
     location = run["results"][0]["locations"][0]["physicalLocation"]
     assert location["artifactLocation"]["uri"].endswith("/a%2Cb%3A%20100%25.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": "2.0.0"}, "not one of"),
+        ({"runs": [{}]}, "'tool' is a required property"),
+        ({"other": 1}, "Additional properties"),
+    ],
+)
+def test_the_schema_refuses_what_is_no_sarif(
+    problems: list[Problem], change: dict[str, Any], reason: str
+) -> None:
+    log = json.loads(sarif(problems)) | change
+    with pytest.raises(jsonschema.ValidationError, match=reason):
+        SARIF.validate(log)
 
 
 def test_a_relative_file_with_a_colon_is_no_address() -> None:

@@ -47,6 +47,19 @@ def test_log_probabilities_are_finite_where_probabilities_are_zero() -> None:
     assert np.isfinite(model.predict_log_proba(["good"])).all()
 
 
+def test_the_middle_class_has_the_smallest_expected_error() -> None:
+    stars = np.tile([1, 1, 2, 4, 5, 5], 10)
+    model = classifier().fit(TEXTS, stars)
+    middle = model.predict_median(TEXTS)
+    distance = np.abs(model.classes_[:, None] - model.classes_)
+    expected = model.predict_proba(TEXTS) @ distance
+    chosen = np.searchsorted(model.classes_, middle)
+    rows = np.arange(len(TEXTS))
+    np.testing.assert_allclose(expected[rows, chosen], expected.min(axis=1), rtol=1e-12)
+    with pytest.raises(ValueError, match="numbers"):
+        classifier().fit(TEXTS, LABELS).predict_median(TEXTS)
+
+
 def test_features_of_texts_are_tokens_and_have_no_number_of_columns() -> None:
     model = classifier(ngrams=2).fit(TEXTS, LABELS)
     names = model.get_feature_names_out()

@@ -195,6 +195,22 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         f = self.decision_function(X)  # fails where there are no classes yet
         return np.asarray(self.classes_[decide(f)])
 
+    def predict_median(self, X: Data) -> Array:
+        """The middle class of each document, for classes in an order, such as stars; shape (n,).
+
+        It is the first of the sorted classes up to which the probabilities add up to one half: if
+        the probabilities are right, no other class has a smaller mean absolute error. `predict`
+        is more often exactly right.
+
+        Raises:
+            ValueError: the classes are not numbers, so that their order is not known.
+        """
+        probability = self.predict_proba(X)
+        if not np.issubdtype(self.classes_.dtype, np.number):
+            raise ValueError("the middle class needs classes that are numbers, such as stars")
+        up_to = probability[:, :-1].cumsum(axis=1)
+        return np.asarray(self.classes_[(up_to < 0.5).sum(axis=1)])
+
     def answer(self, X: Data) -> pl.DataFrame:
         """The old name of `predictions`."""
         warnings.warn("answer is now predictions", DeprecationWarning, stacklevel=2)
