@@ -183,6 +183,8 @@ def test_measurements_are_never_read_as_classes(values: int) -> None:
 def test_stars_as_classes_come_with_a_hint() -> None:
     notes = read_corpus(rated(60), text="text", label="stars").reading.lines()
     assert any("--task scores" in note for note in notes)
+    percent = pl.DataFrame({"text": ["a b", "c d"] * 505, "label": [*range(101)] * 10})
+    assert any("--task scores" in note for note in read_corpus(percent).reading.lines())
     codes = pl.DataFrame({"text": ["a b", "c d"] * 3, "label": [0, 1] * 3})
     assert not any("--task" in note for note in read_corpus(codes).reading.lines())
 

@@ -18,7 +18,6 @@ MAX_CLASSES = 200
 MAX_UNCHECKED_CLASSES = 50  # a column with more values may be text, an identifier or a measurement
 MIN_MEAN_CLASS_SIZE = 10  # documents, if there are more than MAX_UNCHECKED_CLASSES values
 MIN_SCORES = 3  # different numbers of a scale; two are two classes
-MAX_WHOLE_SCORES = 11  # a scale from 0 to 10; longer runs of whole numbers may be codes
 MAX_CLASSES_OF_FRACTIONS = 20  # numbers such as 0.35; more of them are a measurement
 MAX_CLASSES_OF_ONE = 20  # values that occur once; more of them look like identifiers
 
@@ -114,7 +113,7 @@ def likely_scores(names: Sequence[str]) -> str | None:
         return None
     numbers = [label.number for label in labels]
     has_fractions = any(not number.is_integer() for number in numbers)
-    is_scale = len(names) <= MAX_WHOLE_SCORES and numbers[-1] - numbers[0] == len(names) - 1
+    is_scale = numbers[-1] - numbers[0] == len(names) - 1
     if not has_fractions and not is_scale:
         return None
     return (
