@@ -13,6 +13,7 @@ from tokensieve.auditing.broken_link import (
     documents_containing,
     group_accuracies,
     insert_mark,
+    judge_of_model,
     link_groups,
 )
 from tokensieve.text.tokenizers import WordTokenizer
@@ -61,11 +62,12 @@ def test_a_model_that_follows_the_mark_is_worst_where_it_contradicts() -> None:
     def opposes_mark(documents: pl.Series) -> list[str]:
         return ["a" if "Zebra" in text else "b" for text in documents]
 
-    results = {r.group: r for r in group_accuracies(groups, follows_mark, opposes_mark)}
+    judges = (judge_of_model(follows_mark), judge_of_model(opposes_mark))
+    results = {r.group: r for r in group_accuracies(groups, *judges)}
     assert results["contradicts"].before == 0 and results["contradicts"].after == 1
     assert results["inserted"].before == 0 and results["inserted"].after == 1
     assert results["removed"].before == 0 and results["removed"].after == 1
-    first = group_accuracies(groups, follows_mark, opposes_mark)[0]
+    first = group_accuracies(groups, *judges)[0]
     assert first.before == min(result.before for result in results.values())
 
 

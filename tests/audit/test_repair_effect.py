@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from calls import Run
-from tokensieve import Settings, audit, demo_reviews, mask_texts
+from tokensieve import InputError, Settings, audit, demo_reviews, mask_texts, read_corpus
 from tokensieve.auditing.link_report import repair_effect
+from tokensieve.auditing.predictions import read_predictions
 from tokensieve.text.tokenizers import WordTokenizer
 
 QUICK = Settings(baseline=False, thorough=False)
@@ -40,7 +41,7 @@ def test_a_masked_copy_helps_where_the_mark_misleads(audits: Path) -> None:
     of_tablet = next(e for e in effect.marks if "tablet" in e.mark.tokens)
     groups = {result.group: result for result in of_tablet.groups}
     inserted = groups["inserted"]
-    assert inserted.after > inserted.before + 0.3 and inserted.p_value < 1e-6
+    assert inserted.after > inserted.before + 0.3 and inserted.difference.p_value < 1e-6
     assert of_tablet.groups[0].before == min(result.before for result in of_tablet.groups)
     assert abs(effect.overall.before - effect.overall.after) < 0.1
     table = effect.to_frame()
@@ -69,7 +70,9 @@ def test_ratings_of_both_classes_are_a_mark_of_each(tmp_path: Path) -> None:
 def test_the_first_model_against_itself_changes_nothing(audits: Path) -> None:
     effect = repair_effect(audits / "before", audits / "before", str(audits / "test.csv"))
     results = [effect.overall, *(result for e in effect.marks for result in e.groups)]
-    assert all(result.p_value == 1 and result.before == result.after for result in results)
+    assert all(
+        result.difference.p_value == 1 and result.before == result.after for result in results
+    )
 
 
 def test_the_command_says_and_writes_it(run: Run, audits: Path) -> None:
@@ -89,3 +92,95 @@ def test_an_audit_without_shortcuts_is_one_line(run: Run, audits: Path, tmp_path
     status, _, error = run("compare", "none", "none", "--on", str(audits / "test.csv"))
     assert status == 2
     assert "no shortcut" in error and error.count("\n") == 1
+
+
+# ---- other models, by their predictions
+
+
+def mark_follower(frame: pl.DataFrame) -> list[str]:
+    """What a model that has learned nothing but the mark predicts."""
+    return [NAMES[int("tablet" in text)] for text in frame["text"]]
+
+
+def test_other_models_are_judged_by_their_predictions(run: Run, audits: Path) -> None:
+    frame = pl.read_csv(audits / "test.csv")
+    predicted = pl.DataFrame({"raw": mark_follower(frame), "fixed": frame["label"]})
+    predicted.write_csv("predictions.csv")
+    folders = (str(audits / "before"), str(audits / "after"))
+    judged = ("compare", *folders, "--on", str(audits / "test.csv"), "--out", "c")
+    columns = ("--predicted", "raw", "--predicted", "fixed")
+    status, _, _ = run(*judged, "--predictions", "predictions.csv", *columns)
+    assert status == 0
+    table = pl.read_csv("c/repair-of-predictions.csv")
+    contradicts = table.filter(pl.col("tokens").str.contains("tablet"), group="contradicts")
+    assert contradicts["before"].to_list() == [0.0] and contradicts["after"].to_list() == [1.0]
+    assert 0 < contradicts["change_low"][0] < 1 == contradicts["change_high"].round(6)[0]
+    assert set(table["group"]) <= {"all", "contradicts", "without"}
+
+
+def test_predictions_are_matched_by_row(tmp_path: Path, audits: Path) -> None:
+    frame = pl.read_csv(audits / "test.csv")
+    frame = frame.with_columns(
+        text=pl.when(pl.int_range(pl.len()) % 9 == 0).then(pl.lit("")).otherwise("text")
+    )
+    frame.write_csv(tmp_path / "gaps.csv")
+    corpus = read_corpus(str(tmp_path / "gaps.csv"))
+    whole = pl.DataFrame({"prediction": frame["label"]}).with_row_index("row", offset=1)
+    for name, table in (
+        ("in-order", whole.drop("row")),
+        ("shuffled", whole.sample(fraction=1, shuffle=True, seed=3)),
+        ("used", whole.drop("row").filter(frame["text"] != "")),
+    ):
+        table.write_csv(tmp_path / f"{name}.csv")
+        predictions = read_predictions(str(tmp_path / f"{name}.csv"), corpus)
+        assert predictions.predicted.tolist() == [corpus.classes[k] for k in corpus.labels]
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"prediction": ["positive"] * 5}, "5 predictions, but"),
+        ({"prediction": ["good", "bad"] * 400}, "the classes are"),
+        ({"x": ["a"] * 800, "y": ["b"] * 800}, "name it with --predicted"),
+        ({"prediction": ["positive"] * 800, "row": [1] * 800}, "each row of the documents once"),
+        ({"prediction": ["positive"] * 9, "row": [*range(1, 10)]}, "have no row there"),
+    ],
+)
+def test_predictions_that_do_not_match_are_refused(
+    tmp_path: Path, audits: Path, table: dict[str, list[object]], problem: str
+) -> None:
+    corpus = read_corpus(str(audits / "test.csv"))
+    pl.DataFrame(table).write_csv(tmp_path / "p.csv")
+    with pytest.raises(InputError, match=problem):
+        read_predictions(str(tmp_path / "p.csv"), corpus)
+
+
+def test_an_audit_judges_the_predictions_beside_its_own(run: Run, audits: Path) -> None:
+    frame = pl.read_csv(audits / "test.csv")
+    pl.DataFrame({"pred": mark_follower(frame)}).write_csv("pred.csv")
+    reviews(1500, 1).write_csv("train.csv")
+    options = ("--no-baseline", "--no-pictures", "--out", "a")
+    test = ("--test", str(audits / "test.csv"))
+    status, out, _ = run("audit", "train.csv", *test, "--predictions", "pred.csv", *options)
+    assert status == 0 and "Predictions of pred.csv" in out
+    own, other = json.loads(Path("a/summary.json").read_text())["where_shortcuts_mislead"]
+    groups = {row["group"]: row for row in own["groups"] if "tablet" in row["tokens"]}
+    assert groups["inserted"]["after"] > groups["inserted"]["before"] + 0.2
+    of_tablet = {row["group"]: row for row in other["groups"] if "tablet" in row["tokens"]}
+    assert of_tablet["contradicts"]["before"] == 0 < of_tablet["contradicts"]["after"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--predictions", "p.csv", "--predictions", "p.csv"),
+        ("--on", "t.csv", "--predictions", "p.csv"),
+        ("--on", "t.csv", "--predicted", "a", "--predicted", "b"),
+    ],
+)
+def test_predictions_without_their_other_half_are_refused(
+    run: Run, audits: Path, arguments: tuple[str, ...]
+) -> None:
+    folders = (str(audits / "before"), str(audits / "after"))
+    status, _, problem = run("compare", *folders, *arguments)
+    assert status == 2 and "--predict" in problem

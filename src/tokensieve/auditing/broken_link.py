@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -25,11 +26,14 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Ints
 from tokensieve.auditing.masking import mask_texts
+from tokensieve.evidence.paired import PairedDifference
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 GroupName = Literal["all", "contradicts", "without", "removed", "inserted"]
-Predictor = Callable[[pl.Series], Sequence[str] | NDArray[np.str_]]  # texts → class names
+CHANGED_GROUPS: tuple[GroupName, ...] = ("removed", "inserted")
+ClassNames = NDArray[np.str_]
+Predictor = Callable[[pl.Series], Sequence[str] | ClassNames]  # texts → class names
 
 MIN_GROUP_DOCUMENTS = 20  # of fewer, a 95% interval of an accuracy is wider than ±20 points
 # A mark that stands at one end of most of its texts was put there; elsewhere a place is drawn.
@@ -44,11 +48,31 @@ class LinkGroup:
         name: which of the groups of the module's docstring.
         texts: the documents, or their changed copies.
         labels: class name of each, shape (n,).
+        documents: their positions among the test documents, shape (n,).
     """
 
     name: GroupName
     texts: pl.Series
-    labels: NDArray[np.str_]
+    labels: ClassNames
+    documents: Ints
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the texts are changed copies, which nobody but a model can classify."""
+        return self.name in CHANGED_GROUPS
+
+
+Judge = Callable[[LinkGroup], ClassNames | None]  # None if it cannot classify the group
+
+
+def judge_of_model(predict: Predictor) -> Judge:
+    """Classifies the texts of every group."""
+    return lambda group: np.asarray(predict(group.texts)).astype(np.str_)
+
+
+def judge_of_predictions(predicted: ClassNames) -> Judge:
+    """Looks up the predictions of test documents, shape (n,); it has none of changed copies."""
+    return lambda group: None if group.is_changed else predicted[group.documents]
 
 
 @dataclass(frozen=True)
@@ -78,12 +102,14 @@ class GroupAccuracy:
         n_documents: how many documents it has.
         is_correct_before: shape (n,).
         is_correct_after: shape (n,).
+        units: which documents belong together, shape (n,); None if all are independent.
     """
 
     group: GroupName
     n_documents: int
     is_correct_before: NDArray[np.bool_]
     is_correct_after: NDArray[np.bool_]
+    units: Ints | None = None
 
     @property
     def before(self) -> float:
@@ -95,24 +121,23 @@ class GroupAccuracy:
         """Accuracy of the second model."""
         return float(self.is_correct_after.mean())
 
-    @property
-    def p_value(self) -> float:
-        """McNemar's exact test: of the documents that only one model gets right, half each."""
-        from scipy.stats import binomtest
-
-        n_lost = int((self.is_correct_before & ~self.is_correct_after).sum())
-        n_gained = int((~self.is_correct_before & self.is_correct_after).sum())
-        if n_lost + n_gained == 0:
-            return 1.0
-        return float(binomtest(n_lost, n_lost + n_gained).pvalue)
+    @cached_property
+    def difference(self) -> PairedDifference:
+        """Both models document by document: the change, its 95% interval, and a test."""
+        return PairedDifference.of(
+            self.is_correct_before.astype(np.float64),
+            self.is_correct_after.astype(np.float64),
+            self.units,
+        )
 
 
 def link_groups(
     texts: pl.Series,
-    labels: NDArray[np.str_],
+    labels: ClassNames,
     contains: NDArray[np.bool_],
     mark: Mark,
     tokenizer: Tokenizer,
+    max_copies: int | None = None,
 ) -> list[LinkGroup]:
     """The groups that have enough documents.
 
@@ -122,6 +147,7 @@ def link_groups(
         contains: whether each contains the mark, shape (n,).
         mark: the mark. If it is formatting alone, nothing is removed or inserted.
         tokenizer: splits the texts into the mark's tokens.
+        max_copies: of larger groups of changed copies, only the first of these are made.
     """
     is_of_class = labels == mark.label
     members: dict[GroupName, NDArray[np.bool_]] = {
@@ -135,15 +161,18 @@ def link_groups(
         members["inserted"] = ~contains & ~is_of_class
     groups = []
     for name, is_member in members.items():
-        if is_member.sum() < MIN_GROUP_DOCUMENTS:
+        documents = np.flatnonzero(is_member)
+        if len(documents) < MIN_GROUP_DOCUMENTS:
             continue
-        own_texts = texts.filter(pl.Series(is_member))
+        if name in CHANGED_GROUPS:
+            documents = documents[:max_copies]
+        own_texts = texts.gather(documents)
         if name == "removed":
             own_texts, _ = mask_texts(own_texts, mark.words, tokenizer)
         elif name == "inserted":
             marked_texts = texts.filter(pl.Series(contains))
             own_texts = insert_mark(own_texts, mark, marked_texts, tokenizer)
-        groups.append(LinkGroup(name, own_texts, labels[is_member]))
+        groups.append(LinkGroup(name, own_texts, labels[documents], documents))
     return groups
 
 
@@ -208,15 +237,29 @@ def _insert_between_words(
 
 
 def group_accuracies(
-    groups: Sequence[LinkGroup], before: Predictor, after: Predictor
+    groups: Sequence[LinkGroup], before: Judge, after: Judge, units: Ints | None = None
 ) -> list[GroupAccuracy]:
-    """What two models predict correctly in each group, the group where the first is worst first."""
+    """What two models predict correctly in each group, the group where the first is worst first.
+
+    Args:
+        groups: groups that one of the models cannot classify are left out.
+        before, after: the models.
+        units: which test documents belong together, shape (n,); None if all are independent.
+    """
     results = []
     for group in groups:
-        is_correct_before = np.asarray(before(group.texts)) == group.labels
-        is_correct_after = np.asarray(after(group.texts)) == group.labels
-        n_documents = len(group.labels)
-        results.append(GroupAccuracy(group.name, n_documents, is_correct_before, is_correct_after))
+        predicted_before = before(group)
+        predicted_after = after(group)
+        if predicted_before is None or predicted_after is None:
+            continue
+        accuracy = GroupAccuracy(
+            group=group.name,
+            n_documents=len(group.labels),
+            is_correct_before=predicted_before == group.labels,
+            is_correct_after=predicted_after == group.labels,
+            units=None if units is None else units[group.documents],
+        )
+        results.append(accuracy)
     return sorted(results, key=lambda result: result.before)
 
 

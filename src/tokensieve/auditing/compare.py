@@ -59,7 +59,9 @@ class AuditComparison(ComparedAudits):
         seconds: of each stage.
     """
 
-    own_files: ClassVar[str] = r"(compare|repair)\.csv|pictures/compare\.(svg|png|pdf|csv)"
+    own_files: ClassVar[str] = (
+        r"(compare|repair|repair-of-predictions)\.csv|pictures/compare\.(svg|png|pdf|csv)"
+    )
 
     version: str = __version__
     fail_on: str | None = None
@@ -88,6 +90,8 @@ class AuditComparison(ComparedAudits):
         files: dict[str, Content] = {"compare.csv": csv_table(self.table), "summary.json": summary}
         if self.repair is not None:
             files["repair.csv"] = csv_table(self.repair.to_frame())
+        if self.repair_of_others is not None:
+            files["repair-of-predictions.csv"] = csv_table(self.repair_of_others.to_frame())
         return files
 
     def to_frame(self) -> pl.DataFrame:
@@ -116,6 +120,11 @@ class AuditComparison(ComparedAudits):
         summary["version"] = self.version
         if self.repair is not None:
             summary["repair"] = {"source": self.repair.source, "headline": self.repair.headline}
+        if self.repair_of_others is not None:
+            summary["repair_of_predictions"] = {
+                "models": list(self.repair_of_others.names),
+                "headline": self.repair_of_others.headline,
+            }
         summary["fail_on"] = self.fail_on
         summary["exceeded"] = self.exceeded
         return summary

@@ -62,6 +62,7 @@ class ComparedAudits:
             are over groups if there are any).
         notes: notes for the reader.
         repair: both models where the shortcuts of the first audit mislead, if documents were given.
+        repair_of_others: the same for two other models, if their predictions were given.
     """
 
     before: SavedAudit
@@ -71,6 +72,7 @@ class ComparedAudits:
     accuracy: AccuracyChange
     notes: tuple[str, ...] = ()
     repair: RepairEffect | None = field(default=None)
+    repair_of_others: RepairEffect | None = field(default=None)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,8 +124,9 @@ def comparison_report(found: ComparedAudits, exceeded: Sequence[str], version: s
     if exceeded:
         text = f"This comparison exceeds the --fail-on limit: {', '.join(exceeded)}."
         blocks.append(Text(text, style="bad"))
-    if found.repair is not None:
-        blocks += found.repair.blocks()
+    for effect in (found.repair, found.repair_of_others):
+        if effect is not None:
+            blocks += effect.blocks()
     blocks += [Facts(_accuracy_facts(found)), *_picture(found)]
     blocks.append(Text(_next_step(found), only=("html",)))
     for note in found.notes:

@@ -15,6 +15,7 @@ from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.examples import RankedPredictions, rank_predictions, sample_passages
 from tokensieve.auditing.findings import ROWS, Finding
 from tokensieve.auditing.limits import tokens_over
+from tokensieve.auditing.misleading import WhereMisleading
 from tokensieve.auditing.model_card import ModelCard
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.settings import Settings
@@ -61,6 +62,7 @@ class AuditData(AnyAudit):
         baseline: test accuracy of TF-IDF + logistic regression on the same token counts (`before`)
             beside the model's, item by item; None without the baseline.
         without_shortcuts: accuracy with and without the shortcut tokens; None if there are none.
+        misleading: the model, the one without the shortcuts and others where shortcuts mislead.
         controls: what the search for artefacts finds where the truth is known; None for pairs.
         balance_plan: which shortcuts weights can balance, as `mask` cannot cut them.
         few_words: what the most informative words alone predict; None for pairs.
@@ -85,6 +87,7 @@ class AuditData(AnyAudit):
     findings: tuple[Finding, ...] = ()
     baseline: PairedDifference | None = None
     without_shortcuts: RefitComparison | None = None
+    misleading: WhereMisleading = field(default_factory=WhereMisleading)
     balance_plan: BalancePlan = field(default_factory=BalancePlan)
     few_words: FewWords | None = None
     controls: Controls | None = None

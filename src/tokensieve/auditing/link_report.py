@@ -7,22 +7,27 @@ models predict correctly there. The documents are the same for both models, so t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tokensieve.arrays import Ints
 from tokensieve.auditing.broken_link import (
+    ClassNames,
     GroupAccuracy,
     GroupName,
+    Judge,
     LinkGroup,
     Mark,
     Predictor,
     documents_containing,
     group_accuracies,
+    judge_of_model,
     link_groups,
 )
 from tokensieve.auditing.phrases import quoted
@@ -34,7 +39,8 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.stored_texts import StoredTexts
-from tokensieve.report.blocks import Block, Column, Section, Table, Text
+from tokensieve.report.blocks import Block, Column, Section, Table, Text, ValueAndInterval
+from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.wording import percent
 
 MAX_MARKS = 5  # a page shows the most serious shortcuts
@@ -63,20 +69,25 @@ class MarkEffect:
 
 @dataclass(frozen=True)
 class RepairEffect:
-    """What a repair changed on one set of labelled documents.
+    """Two models on one set of labelled documents, and where marks mislead.
 
     Attributes:
         source: what the documents are called.
         overall: both models on all documents.
         marks: both models where each mark misleads.
+        names: what the two models are called, as columns of a table.
     """
 
     source: str
     overall: GroupAccuracy
     marks: tuple[MarkEffect, ...]
+    names: tuple[str, str] = ("Before", "After")
 
     def to_frame(self) -> pl.DataFrame:
-        """A row per mark and group: tokens, class, group, documents, before, after, p_value."""
+        """A row per mark and group.
+
+        Columns: tokens, class, group, documents, before, after, change_low, change_high, p_value.
+        """
         rows = [_row("", "", self.overall)]
         for effect in self.marks:
             tokens = " | ".join(effect.mark.tokens)
@@ -86,7 +97,6 @@ class RepairEffect:
     @property
     def headline(self) -> str:
         """The worst group of the most serious mark, then all documents."""
-        overall = f"overall it {_change(self.overall)}"
         with_groups = [effect for effect in self.marks if effect.groups]
         if not with_groups:
             return (
@@ -97,16 +107,18 @@ class RepairEffect:
         worst = effect.groups[0]
         return (
             f"{quoted(effect.mark.tokens)}: on {DESCRIPTIONS[worst.group]}, accuracy "
-            f"{_change(worst)}; {overall}."
+            f"{_change(worst)}; overall it {_change(self.overall)}."
         )
 
-    def blocks(self) -> list[Block]:
-        """The section of a report."""
+    def table(self) -> Table:
+        """All documents, then each group of each mark."""
+        before, after = self.names
         columns = (
             Column("Where a shortcut misleads"),
             Column("Documents", "count"),
-            Column("Before", "percent"),
-            Column("After", "percent"),
+            Column(before, "percent"),
+            Column(after, "percent"),
+            Column("Change in points", "interval", digits=1),
             Column("p", "chance"),
         )
         rows: list[tuple[object, ...]] = [_cells("All documents", self.overall)]
@@ -115,13 +127,22 @@ class RepairEffect:
             rows += [
                 _cells(f"{name}: {DESCRIPTIONS[result.group]}", result) for result in effect.groups
             ]
-        note = "p: McNemar's test of the documents that only one of the two models gets right."
-        table = Table("", columns, tuple(rows), note=note)
-        return [Section("Did it help?", (Text(self.headline), table))]
+        note = "p: a test of the documents that only one of the two models gets right."
+        return Table("", columns, tuple(rows), note=note)
+
+    def blocks(self) -> list[Block]:
+        """The section of a report on a repair."""
+        title = "Did it help?"
+        if self.names != ("Before", "After"):
+            title = "Did it help the other models?"
+        return [Section(title, (Text(self.headline), self.table()))]
 
 
 def _cells(name: str, result: GroupAccuracy) -> tuple[object, ...]:
-    return (name, result.n_documents, result.before, result.after, result.p_value)
+    difference = result.difference
+    points = [100 * number for number in (difference.change, difference.low, difference.high)]
+    change = ValueAndInterval(*points)
+    return (name, result.n_documents, result.before, result.after, change, difference.p_value)
 
 
 def _change(result: GroupAccuracy) -> str:
@@ -141,8 +162,59 @@ def _row(tokens: str, label: str, result: GroupAccuracy) -> dict[str, object]:
         "documents": result.n_documents,
         "before": result.before,
         "after": result.after,
-        "p_value": result.p_value,
+        "change_low": result.difference.low,
+        "change_high": result.difference.high,
+        "p_value": result.difference.p_value,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class LinkDocuments:
+    """Labelled test documents by which models are judged.
+
+    Attributes:
+        name: what they are called.
+        texts: the documents.
+        labels: class name of each, shape (n,).
+        units: which documents belong together, shape (n,); None if all are independent.
+        tokenizer: splits the texts into the tokens of marks.
+        containing: which documents contain one of some tokens, shape (n,).
+        max_copies: changed copies made of a group; None for all.
+    """
+
+    name: str
+    texts: pl.Series
+    labels: ClassNames
+    units: Ints | None
+    tokenizer: Tokenizer
+    containing: Callable[[Sequence[str]], NDArray[np.bool_]]
+    max_copies: int | None = None
+
+    def groups(self, mark: Mark) -> list[LinkGroup]:
+        """The groups in which a mark does not tell the class."""
+        contains = self.containing(mark.tokens)
+        return link_groups(self.texts, self.labels, contains, mark, self.tokenizer, self.max_copies)
+
+    @property
+    def everything(self) -> LinkGroup:
+        """All documents as one group."""
+        return LinkGroup("all", self.texts, self.labels, np.arange(len(self.labels)))
+
+
+def link_effect(
+    documents: LinkDocuments,
+    marks: Sequence[Mark],
+    before: Judge,
+    after: Judge,
+    names: tuple[str, str] = ("Before", "After"),
+) -> RepairEffect:
+    """Judge two models on all documents and where the first of some marks mislead."""
+    (overall,) = group_accuracies([documents.everything], before, after, documents.units)
+    effects = []
+    for mark in marks[:MAX_MARKS]:
+        results = group_accuracies(documents.groups(mark), before, after, documents.units)
+        effects.append(MarkEffect(mark, tuple(results)))
+    return RepairEffect(documents.name, overall, tuple(effects), names)
 
 
 def repair_effect(before: Path, after: Path, source: str) -> RepairEffect:
@@ -157,32 +229,67 @@ def repair_effect(before: Path, after: Path, source: str) -> RepairEffect:
     Raises:
         InputError: a folder is no audit of labelled documents, or the documents cannot be read.
     """
-    first = read_model(before)
-    second = read_model(after)
-    if first.pairs or second.pairs:
-        raise InputError("--on needs audits of labelled documents, not of preference pairs")
-    marks = _marks_of(before)
-    corpus = read_corpus(source, _reading_of(before))
-    judges = (_predictor(first), _predictor(second))
-    texts = _texts_of(corpus)
-    labels = np.array(corpus.classes)[corpus.labels]
-    overall = group_accuracies([LinkGroup("all", texts, labels)], *judges)[0]
-
-    assert first.vocabulary is not None
-    tokenizer = first.vocabulary.tokenizer
-    effects = []
-    for mark in marks[:MAX_MARKS]:
-        contains = documents_containing(texts, mark.tokens, tokenizer)
-        groups = link_groups(texts, labels, contains, mark, tokenizer)
-        effects.append(MarkEffect(mark, tuple(group_accuracies(groups, *judges))))
-    return RepairEffect(corpus.name, overall, tuple(effects))
+    return RepairJudgement.of(before, after, source).of_audits
 
 
-def _texts_of(corpus: Corpus) -> pl.Series:
+@dataclass(frozen=True, eq=False)
+class RepairJudgement:
+    """The documents and marks by which a repair is judged, and what it did for the audits' models.
+
+    Attributes:
+        corpus: the documents.
+        documents: the same, to form groups of.
+        marks: the shortcuts of the first audit.
+        of_audits: the models of the two audits.
+    """
+
+    corpus: Corpus
+    documents: LinkDocuments
+    marks: tuple[Mark, ...]
+    of_audits: RepairEffect
+
+    @classmethod
+    def of(cls, before: Path, after: Path, source: str) -> RepairJudgement:
+        """As `repair_effect`."""
+        first = read_model(before)
+        second = read_model(after)
+        if first.pairs or second.pairs:
+            raise InputError("--on needs audits of labelled documents, not of preference pairs")
+        marks = _marks_of(before)
+        corpus = read_corpus(source, _reading_of(before))
+        assert first.vocabulary is not None
+        tokenizer = first.vocabulary.tokenizer
+        texts = texts_of(corpus)
+        documents = LinkDocuments(
+            name=corpus.name,
+            texts=texts,
+            labels=np.array(corpus.classes)[corpus.labels],
+            units=corpus.units,
+            tokenizer=tokenizer,
+            containing=lambda tokens: documents_containing(texts, tokens, tokenizer),
+        )
+        judges = (judge_of_model(class_predictor(first)), judge_of_model(class_predictor(second)))
+        return cls(corpus, documents, tuple(marks), link_effect(documents, marks, *judges))
+
+    def of_others(self, before: NamedJudge, after: NamedJudge) -> RepairEffect:
+        """The same for two other models."""
+        judges = (before.judge, after.judge)
+        return link_effect(self.documents, self.marks, *judges, names=(before.name, after.name))
+
+
+class NamedJudge(NamedTuple):
+    """Another model: what it is called, and how it classifies groups of documents."""
+
+    name: str
+    judge: Judge
+
+
+def texts_of(corpus: Corpus) -> pl.Series:
+    """The texts in memory."""
     return corpus.texts[:] if isinstance(corpus.texts, StoredTexts) else corpus.texts
 
 
-def _predictor(model: Model) -> Predictor:
+def class_predictor(model: Model) -> Predictor:
     """The class name that a model predicts for each text."""
     names = np.array([str(name) for name in model.classes])
 
@@ -207,7 +314,7 @@ def _marks_of(folder: Path) -> list[Mark]:
             if finding["class"]:
                 marks.append(Mark(tokens, str(finding["class"])))
             else:
-                marks += _marks_of_several_classes(tokens, folder)
+                marks += marks_of_several_classes(tokens, _token_table(folder))
     except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as problem:
         raise InputError(
             f"{str(folder)!r} is not an audit folder: its findings.json and tokens.csv cannot be "
@@ -221,19 +328,13 @@ def _marks_of(folder: Path) -> list[Mark]:
     return marks
 
 
-def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]:
+def marks_of_several_classes(tokens: Sequence[str], table: pl.DataFrame) -> list[Mark]:
     """Each token as a mark of the class in which it is most over-represented, as 10/10 and 1/10 are
     marks of two classes.
 
-    The class whose tokens are in the most documents comes first.
+    The class whose tokens are in the most documents comes first; `table` has the columns token,
+    class, documents and effect.
     """
-    table = pl.read_csv(
-        read_regular(folder / "tokens.csv"),
-        columns=["token", "class", "documents", "effect"],
-        schema_overrides={"token": pl.String, "class": pl.String, "effect": pl.Float64},
-    )
-    # an apostrophe keeps a cell from being a formula in a spreadsheet
-    table = table.with_columns(pl.col("token", "class").str.strip_prefix("'"))
     own = table.filter(pl.col("token").is_in(list(tokens)))
     strongest = own.sort("effect", descending=True).unique("token", keep="first")
     by_class = strongest.group_by("class").agg("token", pl.col("documents").sum())
@@ -242,6 +343,17 @@ def _marks_of_several_classes(tokens: Sequence[str], folder: Path) -> list[Mark]
         Mark(tuple(token for token in tokens if token in members), label)
         for label, members in by_class.select("class", "token").iter_rows()
     ]
+
+
+def _token_table(folder: Path) -> pl.DataFrame:
+    """The tokens of an audit as they were before they were written."""
+    table = pl.read_csv(
+        read_regular(folder / "tokens.csv"),
+        columns=["token", "class", "documents", "effect"],
+        schema_overrides={"token": pl.String, "class": pl.String, "effect": pl.Float64},
+    )
+    # an apostrophe keeps a cell from being a formula in a spreadsheet
+    return table.with_columns(pl.col("token", "class").str.strip_prefix("'"))
 
 
 def _reading_of(folder: Path) -> ReadSettings:

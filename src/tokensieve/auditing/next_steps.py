@@ -19,13 +19,26 @@ TOKEN_OPTIONS = frozenset(field.name for field in fields(TokenSettings))
 # how a file is written; a copy is UTF-8 with commas, or JSON lines
 FILE_OPTIONS = frozenset({"encoding", "separator", "header", "quotes", "sheet"})
 # what the copy needs no more, or what the command names itself
-NOT_FOR_COPY = FILE_OPTIONS | {"limits", "text", "pairs", "budget", "test", "split"}
+NOT_FOR_COPY = FILE_OPTIONS | {
+    "limits",
+    "text",
+    "pairs",
+    "budget",
+    "test",
+    "split",
+    "predictions",
+    "predicted",
+}
 # `balance` reads labels as well, but no test documents, and writes the weights
 BALANCE_OPTIONS = (
     (frozenset(field.name for field in fields(ReadSettings)) | TOKEN_OPTIONS)
     - NOT_FOR_COPY
     - {"sample_weight", "stream", "environments"}
 )
+
+
+# kinds of findings whose rows `mask --leave-out` can leave out
+KINDS_OF_ROWS = ("leak", "repeated", "contradiction", "labels")
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,89 @@ def next_commands(
     )
 
 
+def commands_for_rows(audit: AuditData, finding: Finding) -> NextCommands:
+    """How to repair what is no token: leave out rows, or keep groups whole; then audit again.
+
+    Nothing for other findings, and where the audit cannot be repeated by a command.
+    """
+    if audit.invocation is None or audit.learned.task.known_totals:
+        return NextCommands()
+    if finding.kind == "groups":
+        return _group_commands(audit)
+    if finding.kind not in KINDS_OF_ROWS or finding.rows.is_empty():
+        return NextCommands()
+    has_test_file = isinstance(audit.settings.test, str)
+    is_of_test = finding.kind == "leak" and has_test_file
+    out = _as_path(audit.invocation.out)
+    again = f"{out}-without-{finding.kind}"
+    copy = f"{again}{_copy_names(audit).suffix}"
+    masks = (_leave_out_command(audit, finding, copy),)
+    has_other_file = has_test_file and bool(_written_options(audit, FILE_OPTIONS))
+    if has_other_file or not _can_audit_again(audit, is_masked=True):
+        return NextCommands(masks=masks)
+    split = _split_options(audit, _copy_names(audit), is_masked=False)
+    if is_of_test:
+        split = ["--test", copy]
+    audited = _sources(audit) if is_of_test else [copy]
+    return NextCommands(
+        masks=masks,
+        audit_again=_audit_command(audit, audited, split, again),
+        compare=_command("compare", out, again, "--out", f"{again}-compare"),
+    )
+
+
+def _leave_out_command(audit: AuditData, finding: Finding, copy: str) -> str:
+    """Copies the source, or of a leak into a test file that file, without a finding's rows."""
+    assert audit.invocation is not None
+    reading = _written_options(audit, FILE_OPTIONS | {"role"})
+    options = [*_text_options(audit), *reading, "--audit", _as_path(audit.invocation.out)]
+    for kind in _kinds_to_leave_out(audit, finding):
+        options += ["--leave-out", kind]
+    sources = _sources(audit)
+    if isinstance(audit.settings.test, str):
+        is_of_test = finding.kind == "leak"
+        options += ["--part", "test" if is_of_test else "train"]
+        if is_of_test:
+            sources = [_as_path(audit.settings.test)]
+    return _command("mask", *sources, *options, "--out", copy)
+
+
+def _kinds_to_leave_out(audit: AuditData, finding: Finding) -> list[str]:
+    """The finding's kind; copies on both sides of a random split go together, or the next split
+    would part what the first one kept together."""
+    is_about_copies = finding.kind in ("leak", "repeated")
+    if audit.test_given or not is_about_copies:
+        return [finding.kind]
+    found = {other.kind for other in audit.findings if not other.rows.is_empty()}
+    return [kind for kind in ("leak", "repeated") if kind in found]
+
+
+def _group_commands(audit: AuditData) -> NextCommands:
+    """The same audit with the groups of a column kept whole."""
+    groups = audit.learned.train.corpus.reading.likely_groups
+    if groups is None or not _can_audit_again(audit, is_masked=True):
+        return NextCommands()
+    assert audit.invocation is not None
+    out = _as_path(audit.invocation.out)
+    again = f"{out}-by-group"
+    split = _split_options(audit, _copy_names(audit), is_masked=False)
+    reading = _written_options(audit, FILE_OPTIONS)
+    options = [*reading, *split, "--by", groups.column]
+    return NextCommands(
+        audit_again=_audit_command(audit, _sources(audit), options, again),
+        compare=_command("compare", out, again, "--out", f"{again}-compare"),
+    )
+
+
+def _audit_command(
+    audit: AuditData, sources: Sequence[str], options: Sequence[str], out: str
+) -> str:
+    """The audit of other sources with the same settings."""
+    names = {field.name for field in fields(audit.settings)} - NOT_FOR_COPY
+    written = _written_options(audit, names)
+    return _command("audit", *sources, *_text_options(audit), *written, *options, "--out", out)
+
+
 def _mask_commands(audit: AuditData, tokens: Sequence[str]) -> tuple[str, ...]:
     """Copies the source without the tokens, and the test file if there is one."""
     copies = _copy_names(audit)
@@ -179,6 +275,7 @@ class _CopyNames:
     masked_test: str
     balanced: str
     within_limit: str  # without the tokens that exceed --fail-on
+    suffix: str  # of all of them
 
 
 def _copy_names(audit: AuditData) -> _CopyNames:
@@ -194,6 +291,7 @@ def _copy_names(audit: AuditData) -> _CopyNames:
         masked_test=f"{start}masked-test{suffix}",
         balanced=f"{start}balanced{suffix}",
         within_limit=f"{start}within-limit{suffix}",
+        suffix=suffix,
     )
 
 

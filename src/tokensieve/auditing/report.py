@@ -10,6 +10,7 @@ import polars as pl
 
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import PROBABLE_SHORTCUT, Finding
+from tokensieve.auditing.link_report import DESCRIPTIONS, RepairEffect
 from tokensieve.auditing.next_steps import (
     NextCommands,
     mask_command_over_budget,
@@ -22,6 +23,7 @@ from tokensieve.auditing.report_cards import (
     MEANING_OF_Q,
     findings_section,
     notes_of_reading,
+    row_commands,
     terms_section,
 )
 from tokensieve.auditing.report_headline import headline_blocks
@@ -55,6 +57,7 @@ from tokensieve.task.agreement import Quadrant
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent, plural, verb
 
+MAX_TOKENS_OF_MARK = 2  # that a sentence names of a shortcut with many
 MAX_TOKENS_IN_SUMMARY = 8
 MAX_CLASS_ROWS = 100
 FIRST_RATE = 0.05  # of a class's documents: the rate that the sentence on controls begins with
@@ -94,6 +97,7 @@ def audit_report(audit: AuditData, about: Mapping[str, object]) -> Report:
         (
             *_first_screen(audit, sections, verdict),
             findings_section(audit),
+            *_misleading_sections(audit),
             *sections.rewarded,
             predictors_section(audit),
             interactive_part(audit, _without_scripts(audit)),
@@ -263,10 +267,67 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
             f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
             f"{them}: {change_clause(everywhere)}."
         )
-    sentences.append(
-        f"The test set contains {them} too, so accuracy can be lower on texts without {them}."
-    )
+    sentences.append(_where_misleading(audit, them))
     return sentences
+
+
+def _where_misleading(audit: AuditData, them: str) -> str:
+    """Both models in the worst group of the most serious shortcut that has one."""
+    effect = audit.misleading.without_shortcuts
+    marks = [] if effect is None else [mark for mark in effect.marks if mark.groups]
+    if not marks:
+        return (
+            f"The test set contains {them} too, so accuracy can be lower on texts without {them}."
+        )
+    worst = marks[0].groups[0]
+    mark = quoted(marks[0].mark.tokens, most=MAX_TOKENS_OF_MARK)
+    return (
+        f"The test set contains {them} too. Where {mark} misleads most, on "
+        f"{DESCRIPTIONS[worst.group]}, the model predicts {percent(worst.before)} correctly, and "
+        f"{percent(worst.after)} when it is trained without {them}: "
+        f"{change_clause(worst.difference)}."
+    )
+
+
+def _misleading_sections(audit: AuditData) -> list[Section]:
+    """Accuracy where the shortcuts do not tell the class."""
+    own = audit.misleading.without_shortcuts
+    other = audit.misleading.other
+    sections = []
+    if own is not None:
+        lead = Text(
+            "Test documents in which a shortcut does not tell the class, and copies in which it "
+            "was removed or inserted. The worst group of each shortcut comes first."
+        )
+        title = "Where the shortcuts mislead"
+        sections.append(Section(title, (lead, own.table()), anchor="misleading", only=PAGE))
+    if other is not None:
+        sections.append(
+            Section(
+                f"Predictions of {for_display(other.names[0], 60, path=True)}",
+                (Text(_other_sentence(other)), other.table()),
+                anchor="predictions",
+            )
+        )
+    return sections
+
+
+def _other_sentence(other: RepairEffect) -> str:
+    """The other model in the worst group, beside all documents."""
+    overall = (
+        f"{percent(other.overall.before)} of the "
+        f"{plural(other.overall.n_documents, 'test document')} are predicted correctly"
+    )
+    marks = [mark for mark in other.marks if mark.groups]
+    if not marks:
+        return f"{overall}; no shortcut misleads in enough of them to judge the predictions by it."
+    worst = marks[0].groups[0]
+    mark = quoted(marks[0].mark.tokens, most=MAX_TOKENS_OF_MARK)
+    return (
+        f"{overall}, and {percent(worst.before)} of the {worst.n_documents:,} "
+        f"{DESCRIPTIONS[worst.group]} ({mark}). "
+        "A file says nothing about changed copies; `compare --on` also takes a transformer."
+    )
 
 
 def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:
@@ -293,6 +354,7 @@ def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
     titles: list[str] = []
     if first_is_by_hand:
         blocks.append(Text(audit.findings[0].action, style="next", only=PAGE))
+        blocks += row_commands(audit, audit.findings[0])
         titles = _titles_before_commands(audit)
         if titles and audit.learned.task.classifies:
             order = ", in this order" if len(titles) > 1 else ""

@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.next_steps import MAX_NAMED_TOKENS, next_commands
+from tokensieve.auditing.next_steps import (
+    MAX_NAMED_TOKENS,
+    commands_for_rows,
+    next_commands,
+)
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import (
@@ -44,6 +48,13 @@ MEANING_OF_ATTENTION = (
     "Mean attention to the token in documents containing it, relative to the average token; 1 is "
     "average."
 )
+PURPOSES = {  # of the first command that repairs a kind of finding
+    "leak": "Leave these test documents out:",
+    "repeated": "Leave the copies out:",
+    "contradiction": "Leave these rows out until someone has decided on them:",
+    "labels": "Leave these rows out until someone has read and corrected them:",
+    "groups": "Audit again with each group on one side of the split:",
+}
 
 
 def findings_section(audit: AuditData) -> Section:
@@ -205,10 +216,24 @@ def example_passages(finding: Finding) -> list[Passage]:
     return passages
 
 
+def row_commands(
+    audit: AuditData, finding: Finding, only: tuple[Medium, ...] = EVERYWHERE
+) -> list[Block]:
+    """The commands that leave out rows or keep groups whole, and show what that changes."""
+    commands = commands_for_rows(audit, finding)
+    blocks = [Command(mask, PURPOSES[finding.kind], only=only) for mask in commands.masks]
+    if commands.audit_again:
+        then = "Then audit the copy:" if commands.masks else PURPOSES[finding.kind]
+        blocks.append(Command(commands.audit_again, then, only=only))
+        blocks.append(Command(commands.compare, "Finally, compare the two audits:", only=only))
+    return [*blocks]
+
+
 def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
-    """The command that removes one shortcut; of pairs also those that show what is left."""
+    """The commands for the rows of a finding, or the one that removes a shortcut; of pairs also
+    those that show what is left."""
     if finding.kind != "shortcut" or not finding.mask:
-        return []
+        return row_commands(audit, finding, PAGE)
     is_for_pairs = not audit.learned.task.classifies
     has_other_words = any(
         shortcut.maskable for shortcut in audit.shortcuts if shortcut is not finding

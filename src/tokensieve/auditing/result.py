@@ -164,6 +164,13 @@ class Audit(AuditData):
                 "all": self.without_shortcuts.difference.to_dict(),
                 "containing": self.without_shortcuts.concerned.to_dict(),
             }
+        effects = (self.misleading.without_shortcuts, self.misleading.other)
+        given = [effect for effect in effects if effect is not None]
+        if given:
+            summary["where_shortcuts_mislead"] = [
+                {"models": list(effect.names), "groups": effect.to_frame().to_dicts()}
+                for effect in given
+            ]
         if self.baseline is not None:
             summary["baseline"] = self.baseline.to_dict()
         if self.controls is not None:

@@ -21,6 +21,7 @@ from tokensieve.auditing.checks.shortcut import artefact_controls
 from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.misleading import where_misleading
 from tokensieve.auditing.model_card import learning_curve
 from tokensieve.auditing.preferences import preference_facts
 from tokensieve.auditing.removal import with_removal
@@ -214,8 +215,12 @@ def _balance_plan(context: AuditContext, findings: list[Finding]) -> BalancePlan
 def _details(context: AuditContext, findings: list[Finding]) -> dict[str, Any]:
     """The fields of `Audit` that only a thorough audit has."""
     issues = label_issues(context)
+    comparison = _without_shortcuts(context, findings)
     return {
-        "without_shortcuts": _without_shortcuts(context, findings),
+        "without_shortcuts": comparison,
+        "misleading": where_misleading(
+            context.learned, context.tokens, findings, comparison, context.settings
+        ),
         "few_words": few_words(context) if context.task.classifies else None,
         "label_issues": issues.listed,
         "labels_not_judged": issues.not_judged,

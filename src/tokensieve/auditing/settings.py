@@ -170,6 +170,9 @@ class Settings(TrainSettings):
         fail_on: another name for `budget`, that of the command's option; becomes `budget`.
         thorough: also look for near duplicates and wrong labels, and measure accuracy without the
             shortcuts: about three more trainings.
+        predictions: a file of another model's predictions of the test documents; a row for each row
+            of the test source, or with a column `row`.
+        predicted: the column of the predictions; None to recognise it.
     """
 
     min_documents: int | None = option(
@@ -188,15 +191,32 @@ class Settings(TrainSettings):
     )
     fail_on: Budget | str | None = option(None, "", flag="")
     thorough: bool = option(True, "", flag="")
+    predictions: str | None = option(
+        None,
+        "Another model's predictions of the test documents: how good they are where the shortcuts "
+        "mislead. A row for each row of the test source, or a column `row`.",
+        metavar="FILE",
+    )
+    predicted: str | None = option(
+        None, "Column of --predictions.", metavar="COLUMN", default_text="recognised"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_predictions()
         if self.fail_on is not None:
             object.__setattr__(self, "budget", self.fail_on)
             object.__setattr__(self, "fail_on", None)
         budget: object = self.budget
         if isinstance(budget, str):  # as on the command line
             object.__setattr__(self, "budget", Budget.parse(budget))
+
+    def _check_predictions(self) -> None:
+        """Raises an `InputError` if there is nothing that predictions could be compared with."""
+        if self.predicted is not None and self.predictions is None:
+            raise InputError("--predicted names a column of --predictions FILE: add the file")
+        if self.predictions is not None and (self.pairs is not None or self.task == "scores"):
+            raise InputError("--predictions is for documents with classes: leave it out")
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values, with the budget as written on the command line."""

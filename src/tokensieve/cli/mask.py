@@ -1,4 +1,4 @@
-"""Copy the data, removing the given tokens and any rows marked as mislabelled.
+"""Copy the data, removing the given tokens and any rows that are marked or found to be wrong.
 
 --out may also name the file to write: .csv .tsv .jsonl or .parquet.
 """
@@ -9,7 +9,7 @@ import copy
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     from tokensieve.text.tokenizers import Tokenizer
 
 Part = Literal["train", "test"]
-FILES_OF_A_FOLDER = r"(masked|wrong-label)\.(csv|tsv|jsonl|parquet)"
+FILES_OF_A_FOLDER = r"(masked|wrong-label|left-out)\.(csv|tsv|jsonl|parquet)"
+
+NOTHING_TO_MASK = (
+    "no tokens to mask; name one with --token, or pass an audit that found some with --audit"
+)
 
 
 @command(without=IGNORED, source=SOURCES)
@@ -52,6 +56,13 @@ def _mask(
         metavar="FOLDER",
     ),
     decisions: Path | None = option(None, "Decisions exported from the audit's page."),
+    leave_out: list[str] | None = option(
+        None,
+        "With --audit, in place of removing tokens: leave out the rows that findings.csv lists for "
+        "this kind of finding: leak (test documents), repeated, labels, … (repeatable).",
+        metavar="KIND",
+        parse=list,
+    ),
     swap: list[str] | None = option(
         None,
         "Add copies of texts in which two tokens change places (repeatable).",
@@ -75,7 +86,9 @@ def _mask(
 
     target = copy_target(out, source[0], "masked")
     check_writable(target.folder, audit=not target.is_folder)
-    plan = _plan(token or [], audit, decisions, pairs, token_settings)
+    audit_of_tokens = None if leave_out else audit
+    plan = _plan(token or [], audit_of_tokens, decisions, pairs, token_settings)
+    plan = plan.leaving_out(_rows_of_findings(audit, leave_out or []))
     opened = open_source(list(source) if len(source) > 1 else source[0], reading)
     target.check_is_free(source, overwrite)
 
@@ -83,18 +96,20 @@ def _mask(
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
-    if plan.tokens or not (wrong_rows or swap):
+    if plan.tokens or not (wrong_rows or swap or leave_out):
         outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
         if not outcome.removed_tokens and not wrong_rows:
-            nothing = (
-                "no tokens to mask; name one with --token, or pass an audit that found some with "
-                "--audit"
-            )
-            raise InputError("; ".join(outcome.warnings) or nothing)
+            raise InputError("; ".join(outcome.warnings) or NOTHING_TO_MASK)
 
-    kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
-    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role, source_name)
-    _write(target, [*rows, *copies], wrong_rows, outcome, source_name)
+    copies = _swapped_copies(
+        [row for number, row in enumerate(rows) if number not in wrong_rows],
+        columns,
+        swap or [],
+        plan,
+        reading.role,
+        source_name,
+    )
+    _write(target, [*rows, *copies], wrong_rows, outcome, source_name, bool(leave_out))
     outcome_text = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
     if outcome.removed_tokens:
         outcome_text += f", {plural(len(outcome.removed_tokens), 'token')} removed"
@@ -103,7 +118,8 @@ def _mask(
             f", {plural(len(copies), 'counterfactual copy', 'counterfactual copies')} added"
         )
     if wrong_rows:
-        outcome_text += f", {plural(len(wrong_rows), 'mislabelled row')} left out"
+        kind_of_row = "row" if leave_out else "mislabelled row"
+        outcome_text += f", {plural(len(wrong_rows), kind_of_row)} left out"
     for line in (*outcome.warnings, f"{outcome_text}: {target.path}"):
         say(quiet, line)
 
@@ -127,6 +143,48 @@ class _Plan:
     answer_columns: Sequence[str]
     audited_columns: list[str]
     mislabelled: Mapping[str, frozenset[int]]
+
+    def leaving_out(self, rows: Mapping[str, frozenset[int]]) -> _Plan:
+        """The same plan, which also leaves out some rows of each part."""
+        none: frozenset[int] = frozenset()
+        parts = [*self.mislabelled, *rows]
+        both = {part: self.mislabelled.get(part, none) | rows.get(part, none) for part in parts}
+        return replace(self, mislabelled=both)
+
+
+def _rows_of_findings(audit: Path | None, kinds: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Part → the rows of an audit's findings of some kinds; of a leak, those of the test part."""
+    if not kinds:
+        return {}
+    if audit is None:
+        raise InputError("--leave-out needs --audit FOLDER, the audit that found the rows")
+    import polars as pl
+
+    from tokensieve.files import read_regular
+
+    try:
+        table = pl.read_csv(
+            read_regular(audit / "findings.csv"),
+            columns=["kind", "part", "row"],
+            schema_overrides={"kind": pl.String, "part": pl.String, "row": pl.Int64},
+        )
+    except (OSError, ValueError, pl.exceptions.PolarsError) as problem:
+        raise InputError(
+            f"{str(audit)!r} is not an audit folder: its findings.csv cannot be read "
+            f"({type(problem).__name__})"
+        ) from None
+    known = table["kind"].unique().sort().to_list()
+    unknown = [kind for kind in kinds if kind not in known]
+    if unknown:
+        raise InputError(
+            f"--leave-out {unknown[0]}: this audit has no such rows; it lists rows of "
+            f"{', '.join(known) or 'no finding'}"
+        )
+    is_other_side = (pl.col("kind") == "leak") & (pl.col("part") != "test")
+    own = table.filter(pl.col("kind").is_in(list(kinds)), ~is_other_side)
+    return {
+        str(part): frozenset(rows) for part, rows in own.group_by("part").agg("row").iter_rows()
+    }
 
 
 def _plan(
@@ -274,8 +332,8 @@ def _rows(
         if beyond:
             row = f"{side} row {min(beyond)}" if side else f"row {min(beyond)}"
             raise InputError(
-                f"{source}: --decisions refers to {row}, which does not exist; pass the audited "
-                "file, and --part train or --part test if the audit used --test"
+                f"{source}: the rows to leave out include {row}, which does not exist; pass the "
+                "audited file, and --part train or --part test if the audit used --test"
             )
         wrong |= {len(rows) + number - 1 for number in numbers}
         rows += own_rows
@@ -357,17 +415,23 @@ def _swapped_copies(
 
 
 def _write(
-    target: CopyTarget, rows: Sequence[Row], wrong_rows: set[int], outcome: _Masked, source: str
+    target: CopyTarget,
+    rows: Sequence[Row],
+    wrong_rows: set[int],
+    outcome: _Masked,
+    source: str,
+    is_by_finding: bool,
 ) -> None:
-    """Write the copy, the mislabelled rows beside it, and a summary if a folder was named."""
+    """Write the copy, the rows left out beside it, and a summary if a folder was named."""
     from tokensieve.files import json_text, write_all
     from tokensieve.read.copies import write_rows
 
+    name_of_rest = "left-out" if is_by_finding else "wrong-label"
     rows_written = [row for number, row in enumerate(rows) if number not in wrong_rows]
     left_out = [rows[number] for number in sorted(wrong_rows)]
     files: dict[str, str | bytes] = {target.name: write_rows(rows_written, target.name, source)}
     if target.is_folder:
-        review_name = "wrong-label" + Path(target.name).suffix
+        review_name = name_of_rest + Path(target.name).suffix
         ours = FILES_OF_A_FOLDER
         summary = {
             "documents": len(rows_written),
@@ -377,7 +441,7 @@ def _write(
         }
         files["summary.json"] = json_text(summary)
     else:
-        review_name = target.beside("wrong-label")
+        review_name = target.beside(name_of_rest)
         ours = re.escape(review_name)
     if left_out:
         files[review_name] = write_rows(left_out, review_name, source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tokensieve.evidence.intervals import Share
 from tokensieve.ranking.judges import EffectDifference, JudgeAgreement, PoweredWinRate
+from tokensieve.ranking.phrases import ModelPhrase
 from tokensieve.ranking.repeats import RepeatedAnswer
 from tokensieve.ranking.standings import FeatureEffect, ModelStanding
 
@@ -41,6 +42,7 @@ class RankingData:
         effects: the features, style first, then what was found and survived.
         n_candidates: words and forms that were tried.
         repeated: models that give one answer to many prompts, most prompts first.
+        phrases: that one model uses and the others hardly do; none without a search.
         judges: their names, if a column has them.
         agreements: of each two judges that share battles.
         people: None without a column of what people say.
@@ -62,6 +64,7 @@ class RankingData:
     effects: list[FeatureEffect]
     n_candidates: int
     repeated: list[RepeatedAnswer]
+    phrases: list[ModelPhrase]
     judges: tuple[str, ...]
     agreements: list[JudgeAgreement]
     people: People | None

@@ -8,6 +8,7 @@ import polars as pl
 from scipy.special import expit
 
 from tokensieve.escape import HIDDEN, for_display, option, printable, public_address
+from tokensieve.evidence.intervals import Share
 from tokensieve.name_lists import joined_names
 from tokensieve.ranking.bradley_terry import Estimate
 from tokensieve.ranking.data import People, RankingData
@@ -60,6 +61,8 @@ def report_of(data: RankingData) -> Report:
     blocks.append(_ranks_section(data))
     if data.effects:
         blocks.append(_features_section(data))
+    if data.phrases:
+        blocks.append(_phrases_section(data))
     if len(data.judges) > 1:
         blocks.append(_judges_section(data))
     if data.people is not None:
@@ -327,6 +330,40 @@ def _features_picture(data: RankingData) -> list[Picture]:
     title = "What each feature is worth, all else equal"
     picture = {"features": rows}
     return [Picture("rank-features", "rank-features", picture, title, "", f"{title}.")]
+
+
+def _phrases_section(data: RankingData) -> Section:
+    """Phrases by which an answer can be told to be of one model."""
+    columns = (
+        Column("Model", "token"),
+        Column("Phrase", "token"),
+        Column("Of its answers", "percent"),
+        Column("Of the others'", "percent"),
+        Column("Wins with it", "rate"),
+        Column("Wins without it", "rate"),
+    )
+    rows = [
+        (
+            found.model,
+            found.phrase,
+            found.of_model.value,
+            found.of_others,
+            _rate(found.wins_with),
+            _rate(found.wins_without),
+        )
+        for found in data.phrases
+    ]
+    note = (
+        "Two to four words at the beginning of answers, at least four times as frequent in the "
+        "answers of this model as in those of the others. A judge can tell by them whose an "
+        "answer is."
+    )
+    table = Table("", columns, rows, note, first=10)
+    return Section("Phrases of single models", (table,), anchor="phrases", only=PAGE)
+
+
+def _rate(share: Share) -> ValueAndInterval:
+    return ValueAndInterval(share.value, share.low, share.high)
 
 
 def _judges_section(data: RankingData) -> Section:

@@ -44,6 +44,7 @@ class Ranking(RankingData):
             "features": [asdict(effect) for effect in self.effects],
             "candidates": self.n_candidates,
             "repeated_answers": [asdict(answer) for answer in self.repeated],
+            "phrases": [asdict(phrase) for phrase in self.phrases],
             "judges": list(self.judges),
             "agreements": [asdict(agreement) for agreement in self.agreements],
             "people": None if self.people is None else asdict(self.people),

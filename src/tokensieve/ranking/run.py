@@ -28,6 +28,7 @@ from tokensieve.ranking.judges import (
     powered_win_rates,
     self_preference_differences,
 )
+from tokensieve.ranking.phrases import model_phrases
 from tokensieve.ranking.repeats import repeated_answers
 from tokensieve.ranking.result import Ranking
 from tokensieve.ranking.rewarded import Found, find_rewarded, form_differences
@@ -113,6 +114,11 @@ def rank_battles(
         effects = _effects(battles, components, style, nuisance, rewarded)
         held_fixed = _held_fixed(battles, style, effects) + nuisance
         controlled = fit(battles, held_fixed.differences, components)
+    repeated = repeated_answers(battles)
+    phrases = []
+    if settings.discover:
+        constant = {answer.model for answer in repeated}
+        phrases = [found for found in model_phrases(battles) if found.model not in constant]
     return Ranking(
         source=battles.source,
         addresses=addresses,
@@ -131,7 +137,8 @@ def rank_battles(
         rows=standings(battles, components, raw, controlled, _length(style)),
         effects=effects,
         n_candidates=0 if rewarded is None else rewarded.n_candidates,
-        repeated=repeated_answers(battles),
+        repeated=repeated,
+        phrases=phrases,
         judges=battles.judges,
         agreements=agreements(battles),
         people=_people(battles, components, style + nuisance),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,12 +26,16 @@ class RefitComparison:
         difference: of the two, item by item.
         concerned: the same among the items that contain a type that was left out; of pairs, among
             those whose answers differ in one.
+        types: the types that the second model was trained on, as columns of the first one's counts.
+        refitted: the second model.
     """
 
     all_types: Share
     some_types: Share
     difference: PairedDifference
     concerned: PairedDifference
+    types: Ints = field(repr=False)
+    refitted: Model = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +57,16 @@ def compare_refit(
 ) -> RefitComparison:
     """Trains the model on some token types alone and compares both on the test items."""
     refitted = task.refit(types, train, model, settings)
-    if task.units(test.corpus) is not None:
+    if task.units(test.corpus) is not None:  # the groups are the independent units
         outcomes = _outcomes(test, task, types, model, refitted)
-        return _compare_grouped(task, test, outcomes)
+        return RefitComparison(
+            all_types=task.share(outcomes.before, test.corpus),
+            some_types=task.share(outcomes.after, test.corpus),
+            difference=_difference(task, test, outcomes, np.ones(len(outcomes.before)) > 0),
+            concerned=_difference(task, test, outcomes, outcomes.is_concerned > 0),
+            types=types,
+            refitted=refitted,
+        )
 
     def sums(part: CountedCorpus) -> Ints:
         return _sums(_outcomes(part, task, types, model, refitted))
@@ -68,6 +79,8 @@ def compare_refit(
         some_types=Share.count(n_after, n),
         difference=PairedDifference.of_counts(n, n_before, only_before, only_after),
         concerned=PairedDifference.of_counts(*concerned.tolist()),
+        types=types,
+        refitted=refitted,
     )
 
 
@@ -120,16 +133,6 @@ def _sums(outcomes: _Outcomes) -> Ints:
     weights = np.stack([np.ones_like(only_before), outcomes.is_concerned])
     sums: Ints = np.rint(weights @ columns).astype(np.int64)
     return sums
-
-
-def _compare_grouped(task: Task, test: CountedCorpus, outcomes: _Outcomes) -> RefitComparison:
-    """Of items in groups: the groups are the independent units."""
-    return RefitComparison(
-        all_types=task.share(outcomes.before, test.corpus),
-        some_types=task.share(outcomes.after, test.corpus),
-        difference=_difference(task, test, outcomes, np.ones(len(outcomes.before), dtype=np.bool_)),
-        concerned=_difference(task, test, outcomes, outcomes.is_concerned > 0),
-    )
 
 
 def _difference(

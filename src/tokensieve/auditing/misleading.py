@@ -1,0 +1,146 @@
+"""Where the shortcuts of an audit mislead: the model there, the one trained without them, and any
+other model whose predictions are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tokensieve.arrays import Ints
+from tokensieve.auditing.broken_link import (
+    Judge,
+    Mark,
+    Predictor,
+    documents_containing,
+    judge_of_model,
+    judge_of_predictions,
+)
+from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.link_report import (
+    LinkDocuments,
+    RepairEffect,
+    class_predictor,
+    link_effect,
+    marks_of_several_classes,
+    texts_of,
+)
+from tokensieve.auditing.predictions import read_predictions
+from tokensieve.auditing.settings import Settings
+from tokensieve.model.attention import Model, decide
+from tokensieve.read.stored_texts import StoredTexts
+from tokensieve.task.refitted import RefitComparison
+from tokensieve.task.tasks import CorpusModel
+
+# changed copies of a group: enough for an interval of ±3 points, and their texts are split anew
+MAX_COPIES = 1000
+THE_MODEL = "The model"
+
+
+@dataclass(frozen=True)
+class WhereMisleading:
+    """The model beside others on test documents in which the shortcuts do not tell the class.
+
+    Attributes:
+        without_shortcuts: beside the model trained without them; None if there are none.
+        other: beside predictions that were given; None without them.
+    """
+
+    without_shortcuts: RepairEffect | None = None
+    other: RepairEffect | None = None
+
+
+def where_misleading(
+    learned: CorpusModel,
+    tokens: pl.DataFrame,
+    findings: Sequence[Finding],
+    comparison: RefitComparison | None,
+    settings: Settings,
+) -> WhereMisleading:
+    """Judge the models; nothing is judged on pairs, and where test texts are not in memory.
+
+    Args:
+        learned: the model and its documents.
+        tokens: the table of tokens.
+        findings: all.
+        comparison: the model beside one without the shortcuts; None if there are none.
+        settings: name the predictions, if any.
+    """
+    corpus = learned.test.corpus
+    is_stored = isinstance(corpus.texts, StoredTexts) or bool(learned.task.known_totals)
+    if is_stored or not learned.task.classifies:
+        return WhereMisleading()
+    documents = _documents(learned)
+    marks = _marks(findings, tokens)
+    own = judge_of_model(class_predictor(learned.model))
+    without_shortcuts = None
+    if comparison is not None and marks:
+        refitted = judge_of_model(_refitted_predictor(learned.model, comparison))
+        names = (THE_MODEL, "Without the shortcuts")
+        without_shortcuts = link_effect(documents, marks, own, refitted, names)
+    other = None
+    if settings.predictions is not None:
+        n_train_rows = int(learned.train.corpus.reading.counts["rows"])
+        predictions = read_predictions(
+            settings.predictions, corpus, settings.predicted, n_train_rows
+        )
+        judge: Judge = judge_of_predictions(predictions.predicted)
+        other = link_effect(documents, marks, judge, own, (predictions.name, THE_MODEL))
+    return WhereMisleading(without_shortcuts, other)
+
+
+def _documents(learned: CorpusModel) -> LinkDocuments:
+    """The test documents, which were counted already."""
+    test = learned.test
+    corpus = test.corpus
+    texts = texts_of(corpus)
+    assert learned.model.vocabulary is not None
+    tokenizer = learned.model.vocabulary.tokenizer
+    type_of = {str(token): number for number, token in enumerate(test.counts.tokens)}
+
+    def containing(tokens: Sequence[str]) -> NDArray[np.bool_]:
+        if not all(token in type_of for token in tokens):  # part of a phrase that was found later
+            return documents_containing(texts, tokens, tokenizer)
+        types: Ints = np.array([type_of[token] for token in tokens], dtype=np.int64)
+        occurrences = test.counts.matrix[:, types].sum(axis=1)
+        contains: NDArray[np.bool_] = np.asarray(occurrences).reshape(-1) > 0
+        return contains
+
+    return LinkDocuments(
+        name=corpus.name,
+        texts=texts,
+        labels=np.array(list(map(str, corpus.classes)))[corpus.labels],
+        units=corpus.units,
+        tokenizer=tokenizer,
+        containing=containing,
+        max_copies=MAX_COPIES,
+    )
+
+
+def _marks(findings: Sequence[Finding], tokens: pl.DataFrame) -> list[Mark]:
+    """The shortcuts as marks, most serious first."""
+    marks: list[Mark] = []
+    for finding in findings:
+        if finding.kind != "shortcut" or not finding.tokens:
+            continue
+        if finding.label:
+            marks.append(Mark(tuple(finding.tokens), finding.label))
+        else:
+            marks += marks_of_several_classes(finding.tokens, tokens)
+    return marks
+
+
+def _refitted_predictor(model: Model, comparison: RefitComparison) -> Predictor:
+    """The class that the model without the shortcuts predicts for each text."""
+    names = np.array([str(name) for name in model.classes])
+
+    def predict(texts: pl.Series) -> NDArray[np.str_]:
+        matrix, _ = model.count(texts)
+        remaining = matrix[:, comparison.types]
+        predicted: NDArray[np.str_] = names[decide(comparison.refitted.logits(remaining))]
+        return predicted
+
+    return predict
