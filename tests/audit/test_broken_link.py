@@ -62,7 +62,9 @@ def test_a_model_that_follows_the_mark_is_worst_where_it_contradicts() -> None:
     def opposes_mark(documents: pl.Series) -> list[str]:
         return ["a" if "Zebra" in text else "b" for text in documents]
 
-    judges = (judge_of_model(follows_mark), judge_of_model(opposes_mark))
+    judges = [
+        judge_of_model(follow, np.array(follow(texts))) for follow in (follows_mark, opposes_mark)
+    ]
     results = {r.group: r for r in group_accuracies(groups, *judges)}
     assert results["contradicts"].before == 0 and results["contradicts"].after == 1
     assert results["inserted"].before == 0 and results["inserted"].after == 1

@@ -65,9 +65,15 @@ class LinkGroup:
 Judge = Callable[[LinkGroup], ClassNames | None]  # None if it cannot classify the group
 
 
-def judge_of_model(predict: Predictor) -> Judge:
-    """Classifies the texts of every group."""
-    return lambda group: np.asarray(predict(group.texts)).astype(np.str_)
+def judge_of_model(predict: Predictor, known: ClassNames) -> Judge:
+    """Classifies changed copies; of the documents as they are, the predictions are known, (n,)."""
+
+    def judge(group: LinkGroup) -> ClassNames:
+        if not group.is_changed:
+            return known[group.documents]
+        return np.asarray(predict(group.texts)).astype(np.str_)
+
+    return judge
 
 
 def judge_of_predictions(predicted: ClassNames) -> Judge:

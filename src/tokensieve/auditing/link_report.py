@@ -24,7 +24,6 @@ from tokensieve.auditing.broken_link import (
     Judge,
     LinkGroup,
     Mark,
-    Predictor,
     documents_containing,
     group_accuracies,
     judge_of_model,
@@ -268,7 +267,8 @@ class RepairJudgement:
             tokenizer=tokenizer,
             containing=lambda tokens: documents_containing(texts, tokens, tokenizer),
         )
-        judges = (judge_of_model(class_predictor(first)), judge_of_model(class_predictor(second)))
+        predictors = (class_predictor(first), class_predictor(second))
+        judges = [judge_of_model(predict, predict(texts)) for predict in predictors]
         return cls(corpus, documents, tuple(marks), link_effect(documents, marks, *judges))
 
     def of_others(self, before: NamedJudge, after: NamedJudge) -> RepairEffect:
@@ -289,7 +289,7 @@ def texts_of(corpus: Corpus) -> pl.Series:
     return corpus.texts[:] if isinstance(corpus.texts, StoredTexts) else corpus.texts
 
 
-def class_predictor(model: Model) -> Predictor:
+def class_predictor(model: Model) -> Callable[[pl.Series], ClassNames]:
     """The class name that a model predicts for each text."""
     names = np.array([str(name) for name in model.classes])
 

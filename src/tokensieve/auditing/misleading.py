@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Ints
+from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.broken_link import (
+    ClassNames,
     Judge,
     Mark,
-    Predictor,
     documents_containing,
     judge_of_model,
     judge_of_predictions,
@@ -28,15 +29,18 @@ from tokensieve.auditing.link_report import (
     marks_of_several_classes,
     texts_of,
 )
-from tokensieve.auditing.predictions import read_predictions
+from tokensieve.auditing.predictions import Predictions, read_predictions
 from tokensieve.auditing.settings import Settings
-from tokensieve.model.attention import Model, decide
+from tokensieve.model.attention import decide
+from tokensieve.read.corpus import Corpus
 from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.task.refitted import RefitComparison
 from tokensieve.task.tasks import CorpusModel
 
-# changed copies of a group: enough for an interval of ±3 points, and their texts are split anew
-MAX_COPIES = 1000
+# Changed copies are split into words anew. So many of a group give an interval of ±6 points, and so
+# many marks take less than a second; `compare --on` judges all copies of five marks.
+MAX_COPIES = 300
+MAX_MARKS = 3
 THE_MODEL = "The model"
 
 
@@ -74,22 +78,44 @@ def where_misleading(
     if is_stored or not learned.task.classifies:
         return WhereMisleading()
     documents = _documents(learned)
-    marks = _marks(findings, tokens)
-    own = judge_of_model(class_predictor(learned.model))
+    marks = _marks(findings, tokens)[:MAX_MARKS]
+    own = judge_of_model(class_predictor(learned.model), _class_names(learned, learned.f))
     without_shortcuts = None
     if comparison is not None and marks:
-        refitted = judge_of_model(_refitted_predictor(learned.model, comparison))
+        refitted = _judge_of_refitted(learned, comparison)
         names = (THE_MODEL, "Without the shortcuts")
         without_shortcuts = link_effect(documents, marks, own, refitted, names)
     other = None
     if settings.predictions is not None:
-        n_train_rows = int(learned.train.corpus.reading.counts["rows"])
-        predictions = read_predictions(
-            settings.predictions, corpus, settings.predicted, n_train_rows
-        )
-        judge: Judge = judge_of_predictions(predictions.predicted)
+        predictions = predictions_of(learned.train.corpus, corpus, settings)
+        judge = judge_of_predictions(predictions.predicted)
         other = link_effect(documents, marks, judge, own, (predictions.name, THE_MODEL))
     return WhereMisleading(without_shortcuts, other)
+
+
+def predictions_of(train: Corpus, test: Corpus, settings: Settings) -> Predictions:
+    """The predictions that the settings name."""
+    assert settings.predictions is not None
+    n_train_rows = int(train.reading.counts["rows"])
+    return read_predictions(settings.predictions, test, settings.predicted, n_train_rows)
+
+
+def _class_names(learned: CorpusModel, logits: Floats) -> ClassNames:
+    """The classes that logits give."""
+    names = np.array([str(name) for name in learned.model.classes])
+    predicted: ClassNames = names[decide(logits)]
+    return predicted
+
+
+def _judge_of_refitted(learned: CorpusModel, comparison: RefitComparison) -> Judge:
+    """The model without the shortcuts."""
+
+    def classes_of(matrix: sp.csr_array) -> ClassNames:
+        remaining = matrix[:, comparison.types]
+        return _class_names(learned, comparison.refitted.logits(remaining))
+
+    known = classes_of(learned.test.counts.matrix)
+    return judge_of_model(lambda texts: classes_of(learned.model.count(texts)[0]), known)
 
 
 def _documents(learned: CorpusModel) -> LinkDocuments:
@@ -131,16 +157,3 @@ def _marks(findings: Sequence[Finding], tokens: pl.DataFrame) -> list[Mark]:
         else:
             marks += marks_of_several_classes(finding.tokens, tokens)
     return marks
-
-
-def _refitted_predictor(model: Model, comparison: RefitComparison) -> Predictor:
-    """The class that the model without the shortcuts predicts for each text."""
-    names = np.array([str(name) for name in model.classes])
-
-    def predict(texts: pl.Series) -> NDArray[np.str_]:
-        matrix, _ = model.count(texts)
-        remaining = matrix[:, comparison.types]
-        predicted: NDArray[np.str_] = names[decide(comparison.refitted.logits(remaining))]
-        return predicted
-
-    return predict

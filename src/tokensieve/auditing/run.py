@@ -21,7 +21,7 @@ from tokensieve.auditing.checks.shortcut import artefact_controls
 from tokensieve.auditing.context import AuditContext
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Finding
-from tokensieve.auditing.misleading import where_misleading
+from tokensieve.auditing.misleading import predictions_of, where_misleading
 from tokensieve.auditing.model_card import learning_curve
 from tokensieve.auditing.preferences import preference_facts
 from tokensieve.auditing.removal import with_removal
@@ -126,6 +126,8 @@ def audit(
         _refuse_reading_options(options)
     if corpus.scores is not None:
         raise InputError("labels are scores: call tokensieve.audit_scores instead of audit")
+    if settings.predictions is not None and corpus.test is not None:
+        predictions_of(corpus, corpus.test, settings)  # a wrong file is refused before training
     with _one_blas_thread():
         return _audited(_trained(corpus, run), run, test_given=corpus.test is not None)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Floats
-from tokensieve.auditing.broken_link import ClassNames, Predictor
+from tokensieve.auditing.broken_link import ClassNames
 from tokensieve.diagnose.subjects.loading import load
 from tokensieve.diagnose.subjects.outputs import Outputs
 from tokensieve.diagnose.subjects.recognise import RecognisedModel
@@ -22,7 +22,7 @@ BATCH = 32  # texts; those of a batch are padded to the longest
 USUAL_PIECES = 512
 
 
-def text_classifier(source: str, corpus: Corpus) -> Predictor:
+def text_classifier(source: str, corpus: Corpus) -> Callable[[pl.Series], ClassNames]:
     """What a transformers classifier predicts, with its outputs matched to the classes of a corpus.
 
     Long texts are cut where the model's input ends.
