@@ -30,8 +30,8 @@ MIN_PROMPTS = 40  # in each half; fewer give no sandwich that can be trusted
 MAX_BATTLES = (
     10_000  # of each half, drawn if there are more: enough to see what decides 1 % of them
 )
-# below it, a candidate is what the model's own columns already say, up to rounding
-MIN_SPREAD = 1e-6
+# of a candidate's own spread: below it, it is what the model's columns already say, up to rounding
+MIN_SPREAD = 1e-4
 MIN_TEXTS = 20  # that contain a candidate
 # forms that the style features measure already
 STYLE_FORMS = ("⟨length", *(form for feature in STYLE for form in feature.forms))
@@ -79,11 +79,12 @@ def find_rewarded(
     if halves is None:
         return None
     candidates = _candidates(battles, halves)
+    on_selection = sp.csr_array(candidates.differences[halves.selection])
     chosen: list[int] = []
     features = style
     for _ in range(MAX_FOUND):
         base = fit(battles, features, components, rows=halves.selection)
-        scores = _scores(battles, base, features, candidates, halves.selection)
+        scores = _scores(battles, base, features, on_selection, halves.selection)
         scores[chosen] = 0.0
         best = int(np.argmax(np.abs(scores)))
         if abs(scores[best]) < MIN_SCORE:
@@ -174,27 +175,45 @@ def _columns_held(matrix: sp.csr_array) -> Ints:
 
 
 def _scores(
-    battles: Battles, base: Fit, features: Floats, candidates: _Candidates, rows: Ints
+    battles: Battles, base: Fit, features: Floats, differences: sp.csr_array, rows: Ints
 ) -> Floats:
     """The robust score statistic of adding each candidate to the fitted model, shape (C,).
 
         z_c = Σ_i d_ic r_i / √Σ_g (Σ_{i∈g} d̃_ic r_i)²,      r = w (y − p)
 
-    with d̃ what the model's own columns do not explain of d (weighted by w p (1 − p)).
+    with d̃ what the model's own columns do not explain of d (weighted by w p (1 − p)): d̃ = d − x e.
+    `differences` has the rows of `rows`. No matrix of prompts and candidates is ever dense.
     """
-    columns = sp.csr_array(sp.hstack([model_columns(battles), sp.csr_array(features)]))[rows]
-    d = sp.csr_array(candidates.differences[rows])
+    columns = sp.csr_array(sp.hstack([model_columns(battles)[rows], sp.csr_array(features[rows])]))
     p = expit(columns @ base.coefficients)
     residual = battles.weight[rows] * (battles.outcome[rows] - p)
-    explained = _explained(columns, d, battles.weight[rows] * p * (1 - p))
+    explained = _explained(columns, differences, battles.weight[rows] * p * (1 - p))
 
     _, place = np.unique(battles.prompt[rows], return_inverse=True)
     by_prompt = sp.csr_array((residual, (place, np.arange(len(rows)))))
-    unexplained = (by_prompt @ d).toarray() - (by_prompt @ columns) @ explained
-    spread = np.sqrt((unexplained**2).sum(axis=0))
-    total = d.T @ residual
-    scores: Floats = np.divide(total, spread, out=np.zeros_like(total), where=spread > MIN_SPREAD)
+    spread = _spreads(by_prompt @ differences, (by_prompt @ columns).toarray(), explained)
+    total = differences.T @ residual
+    scores: Floats = np.divide(total, spread, out=np.zeros_like(total), where=spread > 0)
     return scores
+
+
+def _spreads(of_candidates: sp.csr_array, of_columns: Floats, explained: Floats) -> Floats:
+    """√Σ_g (a_g − b_gᵀ e)² of each candidate, shape (C,); 0 where the columns explain all of it.
+
+        Σ_g (a_g − b_gᵀ e)² = Σ a_g² − 2 (Σ a_g b_g)ᵀ e + eᵀ (Σ b_g b_gᵀ) e
+
+    Args:
+        of_candidates: a, the scores of candidates by prompt, shape (G, C).
+        of_columns: b, those of the model's own columns, shape (G, M + K).
+        explained: e, shape (M + K, C).
+    """
+    alone = np.asarray(of_candidates.multiply(of_candidates).sum(axis=0)).reshape(-1)
+    common = np.asarray(of_columns.T @ of_candidates)
+    within = of_columns.T @ of_columns
+    change = ((within @ explained - 2 * common) * explained).sum(axis=0)
+    remaining = np.maximum(alone + change, 0.0)
+    is_new = remaining > MIN_SPREAD**2 * alone
+    return np.where(is_new, np.sqrt(remaining), 0.0)
 
 
 def _explained(own: sp.csr_array, d: sp.csr_array, curvature: Floats) -> Floats:
