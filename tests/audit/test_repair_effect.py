@@ -112,9 +112,12 @@ def test_other_models_are_judged_by_their_predictions(run: Run, audits: Path) ->
     status, _, _ = run(*judged, "--predictions", "predictions.csv", *columns)
     assert status == 0
     table = pl.read_csv("c/repair-of-predictions.csv")
-    contradicts = table.filter(pl.col("tokens").str.contains("tablet"), group="contradicts")
-    assert contradicts["before"].to_list() == [0.0] and contradicts["after"].to_list() == [1.0]
-    assert 0 < contradicts["change_low"][0] < 1 == contradicts["change_high"].round(6)[0]
+    (without,) = table.filter(pl.col("tokens").str.contains("tablet"), group="without").iter_rows(
+        named=True
+    )
+    assert without["before"] < 0.7 and without["after"] == 1
+    change = without["after"] - without["before"]
+    assert 0.2 < without["change_low"] < change < without["change_high"]
     assert set(table["group"]) <= {"all", "contradicts", "without"}
 
 
@@ -167,7 +170,7 @@ def test_an_audit_judges_the_predictions_beside_its_own(run: Run, audits: Path) 
     groups = {row["group"]: row for row in own["groups"] if "tablet" in row["tokens"]}
     assert groups["inserted"]["after"] > groups["inserted"]["before"] + 0.2
     of_tablet = {row["group"]: row for row in other["groups"] if "tablet" in row["tokens"]}
-    assert of_tablet["contradicts"]["before"] == 0 < of_tablet["contradicts"]["after"]
+    assert of_tablet["without"]["before"] < 0.7 < of_tablet["without"]["after"]
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,13 @@ def with_habit(frame: pl.DataFrame, model: str, phrase: str, rate: float) -> pl.
 def test_a_models_own_phrase_is_found_with_its_wins() -> None:
     frame = with_habit(arena(seed=3).frame, "m1", "As an AI language model,", 0.3)
     (found,) = model_phrases(read_battles(frame, RankSettings(**OPTIONS)))
-    assert found.model == "m1" and found.phrase == "as an ai language"
+    assert found.model == "m1" and "ai language" in found.phrase
     assert 0.2 < found.of_model.value < 0.4 and found.of_others == 0
     assert found.wins_with.value == 0 < found.wins_without.value
 
 
 def test_a_phrase_that_all_models_use_is_nobodys() -> None:
     frame = arena(seed=4).frame.with_columns(
-        "I think that " + pl.col("answer_a"), "I think that " + pl.col("answer_b")
+        answer_a="I think that " + pl.col("answer_a"), answer_b="I think that " + pl.col("answer_b")
     )
     assert model_phrases(read_battles(frame, RankSettings(**OPTIONS))) == []
