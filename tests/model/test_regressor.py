@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tokensieve import AttentionClassifier, AttentionRegressor, InputError, load_model
@@ -44,6 +48,38 @@ DRAWN_IN_STEPS = {
 @parametrize_with_checks([AttentionRegressor()], expected_failed_checks=lambda _: DRAWN_IN_STEPS)
 def test_scikit_learns_contract(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
+
+
+@pytest.mark.slow
+def test_it_fits_into_scikit_learns_tools() -> None:
+    """Weights and groups are routed, columns keep their names, and parameters are searched."""
+    texts, scores = rated_texts(2, 60)
+    vectorizer = CountVectorizer()
+    matrix = vectorizer.fit_transform(texts)
+    names = vectorizer.get_feature_names_out()
+    frame = pd.DataFrame(matrix.toarray(), columns=names)
+    model = AttentionRegressor(max_epochs=1)
+    assert model.fit(frame, scores).get_feature_names_out().tolist() == names.tolist()
+    assert model.n_features_in_ == len(names)
+    search = GridSearchCV(model, {"ngrams": [1, 2]}, cv=2).fit(texts, scores)
+    assert hasattr(search.best_estimator_, "vocabulary_")
+    weights = np.where(np.arange(60) % 2, 1.0, 0.5)
+    groups = np.arange(60) % 6
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = model.set_fit_request(sample_weight=True, groups=True)
+        found = cross_validate(
+            routed.set_score_request(sample_weight=True),
+            texts,
+            scores,
+            params={"sample_weight": weights, "groups": groups},
+            cv=GroupKFold(3),
+            return_estimator=True,
+            return_indices=True,
+        )
+    for estimator, train in zip(found["estimator"], found["indices"]["train"], strict=True):
+        by_hand = AttentionRegressor(max_epochs=1)
+        by_hand.fit([texts[i] for i in train], scores[train], weights[train], groups[train])
+        assert_array_equal(estimator.values_, by_hand.values_)
 
 
 def test_the_slope_is_that_of_the_loss() -> None:
