@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Positions = NDArray[np.int32]
+Integers = NDArray[np.signedinteger]  # either of these two
 T = TypeVar("T")
 
 ENTRIES_PER_BLOCK = 2**22  # stored entries of a matrix that are in memory together: 32 MB of floats

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from tokensieve.arrays import Floats, Ints
@@ -133,6 +132,8 @@ class LogisticRegression:
 
     def fit(self, strength: float) -> Floats:
         """Coefficients, shape (columns, outputs)."""
+        from scipy.optimize import minimize  # a tenth of a second, which `train` does not need
+
         penalty = 1 / (strength * self.total_weight)
         start = np.zeros(self.x.shape[1] * self.n_outputs)
         solution = minimize(

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.arrays import Bools, Floats, Integers, Ints
 from tokensieve.auditing.artefacts.candidates import Candidate
 from tokensieve.auditing.artefacts.shapes import is_family
 from tokensieve.auditing.artefacts.use import WordOrder
@@ -98,7 +98,7 @@ def pair_rates(order: WordOrder, labels: Ints, n_classes: int) -> list[PairRates
     return [PairRates(r, s) for r, s in zip(recurring, skipped, strict=True)]
 
 
-def edge_of(order: WordOrder, left: Ints, right: Ints) -> Ints:
+def edge_of(order: WordOrder, left: Integers, right: Integers) -> Ints:
     """INSIDE, AT_START or AT_END for each pair; −1 for pairs over two texts, or of edges only."""
     starts = left == order.start_mark
     ends = right == order.end_mark
@@ -276,7 +276,7 @@ def constant_word(order: WordOrder, places: Ints) -> str:
     return order.words[words[most_frequent]] if is_constant else ""
 
 
-def most_frequent_share(words: Ints) -> float:
+def most_frequent_share(words: Integers) -> float:
     """The fraction of the most frequent of some words."""
     _, n = np.unique(words, return_counts=True)
     return float(n.max() / n.sum())

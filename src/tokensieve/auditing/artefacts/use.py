@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from tokensieve.arrays import Bools, Floats, Ints, select
+from tokensieve.arrays import Bools, Floats, Integers, Ints, Positions, select
 from tokensieve.auditing.artefacts.shapes import shaped, without_field
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
@@ -106,16 +106,17 @@ class WordOrder:
         spellings: the distinct words.
     """
 
-    ids: Ints
-    spelled: Ints
-    documents: Ints
+    ids: Positions
+    spelled: Positions
+    documents: Positions
     words: list[str]
     spellings: list[str]
 
     @classmethod
     def of(cls, stream: TokenStream, shapes: TokenStream, tokenizer: Tokenizer) -> WordOrder:
         """The words of a stream and their shapes; the fields of a text are texts of their own."""
-        token_documents = np.repeat(np.arange(stream.n_documents), np.diff(stream.starts))
+        documents = np.arange(stream.n_documents, dtype=np.int32)
+        token_documents = np.repeat(documents, np.diff(stream.starts))
         first_tokens = stream.starts[:-1][np.diff(stream.starts) > 0]
         if isinstance(tokenizer, FieldTokenizer):
             fields = np.array([tokenizer.field_of(word) for word in stream.words])
@@ -123,7 +124,7 @@ class WordOrder:
             field = field_of_word[stream.ids]
             first_tokens = np.union1d(first_tokens, np.flatnonzero(field[1:] != field[:-1]) + 1)
 
-        def with_marks(values: Ints, end: Ints, start: Ints) -> Ints:
+        def with_marks(values: Positions, end: Integers, start: Integers) -> Positions:
             """Values with two marks before each text; the end mark before the first goes last."""
             marks = np.column_stack([end, start]).ravel()
             marked = np.insert(values, np.repeat(first_tokens, 2), marks)
@@ -135,8 +136,8 @@ class WordOrder:
         own_documents = token_documents[first_tokens]
         previous_documents = np.roll(own_documents, 1)
         return cls(
-            ids=with_marks(shapes.ids.astype(np.int64), edge + 1, edge),
-            spelled=with_marks(stream.ids.astype(np.int64), nothing, nothing),
+            ids=with_marks(shapes.ids.astype(np.int32), edge + 1, edge),
+            spelled=with_marks(stream.ids.astype(np.int32), nothing, nothing),
             documents=with_marks(token_documents, previous_documents, own_documents),
             words=shapes.words,
             spellings=stream.words,
@@ -190,11 +191,11 @@ class WordOrder:
         pairs, n_pairs = np.unique(self.pairs_of(self.ids[:-1], self.ids[1:]), return_counts=True)
         return pairs, n_pairs
 
-    def pairs_of(self, left: Ints, right: Ints) -> Ints:
-        """One number for each pair of words."""
-        return left * np.int64(len(self.words) + 2) + right
+    def pairs_of(self, left: Integers, right: Integers) -> Ints:
+        """One number for each pair of words; of two 32-bit numbers, one of 64 bits."""
+        return np.asarray(left * np.int64(len(self.words) + 2) + right, dtype=np.int64)
 
-    def n_occurrences(self, left: Ints, right: Ints) -> Ints:
+    def n_occurrences(self, left: Integers, right: Integers) -> Ints:
         """How often the words of each pair are neighbours."""
         pairs, n_pairs = self.pair_counts
         pair_numbers = self.pairs_of(left, right)
@@ -247,7 +248,7 @@ class _Places:
     numbers: dict[str, int]
 
     @classmethod
-    def of(cls, ids: Ints, words: list[str]) -> _Places:
+    def of(cls, ids: Integers, words: list[str]) -> _Places:
         positions = np.argsort(ids, kind="stable")
         starts = np.searchsorted(ids[positions], np.arange(len(words) + 1))
         return cls(positions, starts, {word: i for i, word in enumerate(words)})
