@@ -672,7 +672,7 @@ def page(table: pl.DataFrame) -> str:
     for row in table.iter_rows(named=True):
         rate = f"{row['rate']:.1%} ({row['low']:.1%} to {row['high']:.1%})"
         if row["said"] == 0:
-            rate = "never said"
+            rate = "never said" if row["sets"] else "not measured in this run"
         lines.append(
             f"| {row['sentence']} | {row['truth']} | {row['counted']} | {row['sets']} | "
             f"{row['said']:,} | {row['false']:,} | {rate} |"
