@@ -69,6 +69,7 @@ N_EXTRA_DOCUMENTS = 400
 PLANTED_FRACTION = 0.1  # of the documents of one class
 TURNED_FRACTION = 0.05  # of the labels
 MAX_ERROR = 0.05
+EARLIER_MARK = "†"
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,15 @@ class Documents:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Sentences about one set: how many were said, and how many of them were false."""
+    """Sentences about one set: how many were said, and how many of them were false.
+
+    Attributes:
+        is_earlier: whether a part of the program that matters here has changed since.
+    """
 
     said: int
     false: int
+    is_earlier: bool = False
 
 
 Trial = Callable[[Documents, int], Outcome]
@@ -591,7 +597,10 @@ def kept_outcomes() -> dict[str, Outcome]:
     if not KEPT.exists():
         return {}
     rows = [json.loads(line) for line in KEPT.read_text().splitlines()]
-    return {json.dumps(row["key"]): Outcome(row["said"], row["false"]) for row in rows}
+    return {
+        json.dumps(row["key"]): Outcome(row["said"], row["false"], row.get("earlier", False))
+        for row in rows
+    }
 
 
 def run(
@@ -619,6 +628,7 @@ def run(
                 "seed": task.seed,
                 "said": known[key].said,
                 "false": known[key].false,
+                "earlier": known[key].is_earlier,
             }
         )
     return _by_verdict(pl.DataFrame(rows))
@@ -647,6 +657,7 @@ def _by_verdict(outcomes: pl.DataFrame) -> pl.DataFrame:
                 "seeds": own["seed"].n_unique(),
                 "said": share.of,
                 "false": share.found,
+                "earlier": int(own["said"].filter(own["earlier"]).sum()),
                 "rate": share.value,
                 "low": share.low,
                 "high": share.high,
@@ -675,7 +686,8 @@ def page(table: pl.DataFrame) -> str:
             rate = "never said" if row["sets"] else "not measured in this run"
         lines.append(
             f"| {row['sentence']} | {row['truth']} | {row['counted']} | {row['sets']} | "
-            f"{row['said']:,} | {row['false']:,} | {rate} |"
+            f"{row['said']:,}{EARLIER_MARK if row.get('earlier') else ''} | {row['false']:,} | "
+            f"{rate} |"
         )
     lines += [*_rows_of_planted_models(), "", *_notes(table), ""]
     lines.append(
@@ -727,6 +739,11 @@ def _notes(table: pl.DataFrame) -> list[str]:
         f"{CLAIMS.get(str(row.get('trial')), 'It must be reworded.')}"
         for row in often.iter_rows(named=True)
     ]
+    if "earlier" in table.columns and table["earlier"].sum():
+        lines.append(
+            f"- {EARLIER_MARK} Some or all of these counts are from the same day, before models "
+            "that are trained again began as the first one did (few documents: a weaker start)."
+        )
     return [*lines, *CHOICES]
 
 
