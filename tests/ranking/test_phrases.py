@@ -8,6 +8,7 @@ from arenas import OPTIONS, arena
 
 from tokensieve.ranking.battles import read_battles
 from tokensieve.ranking.phrases import model_phrases
+from tokensieve.ranking.run import rank
 from tokensieve.ranking.settings import RankSettings
 
 
@@ -38,3 +39,11 @@ def test_a_phrase_that_all_models_use_is_nobodys() -> None:
         answer_a="I think that " + pl.col("answer_a"), answer_b="I think that " + pl.col("answer_b")
     )
     assert model_phrases(read_battles(frame, RankSettings(**OPTIONS))) == []
+
+
+def test_answers_without_common_words_have_no_phrases() -> None:
+    frame = arena(seed=5).frame
+    numbers = pl.Series([f"u{i}x" for i in range(frame.height)])
+    frame = frame.with_columns(answer_a="a" + numbers, answer_b="b" + numbers)
+    found = rank(frame, RankSettings(**OPTIONS))
+    assert found.phrases == [] and found.n_candidates == 0

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from scipy.stats import norm
 
 from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.errors import InputError
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.ranking.battles import Battles
 from tokensieve.text.formatting import is_formatting
@@ -28,6 +29,7 @@ LONGEST = 4  # words
 MIN_ANSWERS = 20  # of a model; of fewer, no habit can be told
 MIN_FRACTION = 0.05  # of the model's answers: rarer phrases move no rank
 MIN_RATIO = 4.0  # times as frequent as in the answers of the others: then it is the model's own
+MIN_TEXTS = 5  # that contain a phrase
 MAX_PHRASES = 2  # of a model
 
 
@@ -55,11 +57,13 @@ class ModelPhrase:
 def model_phrases(battles: Battles) -> list[ModelPhrase]:
     """The most telling phrases of each model, by the model's place in the alphabet."""
     answers = _answers(battles)
-    counted = count_texts(
-        battles.texts.gather(answers["text"]).str.head(MAX_CHARACTERS),
-        ngrams=LONGEST,
-        min_documents=MIN_ANSWERS // 4,
-    )
+    if answers["model"].value_counts()["count"].max() < MIN_ANSWERS:
+        return []
+    beginnings = battles.texts.gather(answers["text"]).str.head(MAX_CHARACTERS)
+    try:
+        counted = count_texts(beginnings, ngrams=LONGEST, min_documents=MIN_TEXTS)
+    except InputError:  # no word is in so many answers
+        return []
     names = [str(token) for token in counted.vocabulary.tokens]
     is_phrase = [" " in name and not is_formatting(name) for name in names]
     types = np.flatnonzero(is_phrase)

@@ -15,11 +15,12 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from tokensieve.arrays import Floats, Ints
+from tokensieve.errors import InputError
 from tokensieve.ranking.battles import Battles
 from tokensieve.ranking.bradley_terry import Components, Fit, fit, model_columns
 from tokensieve.ranking.style import STYLE
 from tokensieve.text.formatting import Formatting, is_formatting
-from tokensieve.text.vocabulary import count_texts
+from tokensieve.text.vocabulary import Vocabulary, count_texts
 
 MAX_FOUND = 8  # more than a table that people read can hold
 # Score tests are two-sided normal ones; 4.5 is 7·10⁻⁶, so that of some thousand candidates without
@@ -73,12 +74,15 @@ def find_rewarded(
 ) -> Found | None:
     """Look for words and forms with an effect beside the models and the style.
 
-    None if there are too few prompts to do it on half of them.
+    None if there are too few prompts to do it on half of them, or no word is in enough answers.
     """
     halves = _halves(battles, seed)
     if halves is None:
         return None
-    candidates = _candidates(battles, halves)
+    try:
+        candidates = _candidates(battles, halves.selection)
+    except InputError:  # no word is in enough answers
+        return None
     on_selection = sp.csr_array(candidates.differences[halves.selection])
     chosen: list[int] = []
     features = style
@@ -92,9 +96,13 @@ def find_rewarded(
         chosen.append(best)
         column = candidates.differences[:, [best]].toarray()
         features = np.hstack([features, column])
+    differences = features[:, style.shape[1] :]
+    if chosen:  # the other half is split into words only if there is something to measure
+        on_report = candidates.differences_of(battles, chosen, halves.report)
+        differences[halves.report] = on_report[halves.report]
     return Found(
         names=tuple(candidates.names[i] for i in chosen),
-        differences=features[:, style.shape[1] :],
+        differences=differences,
         report_rows=halves.report,
         n_candidates=len(candidates.names),
     )
@@ -121,27 +129,52 @@ def _sample(rows: Ints, rng: np.random.Generator) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """Candidates and the difference of each between the answers of every battle, shape (n, C)."""
+    """Candidates and the difference of each between the answers of every battle.
+
+    Attributes:
+        names: words and forms.
+        differences: on the selection half, and 0 elsewhere, shape (n, C).
+        types: of the candidates in the vocabulary, shape (C,).
+        vocabulary: of the answers of the selection half.
+    """
 
     names: list[str]
     differences: sp.csc_array
+    types: Ints
+    vocabulary: Vocabulary
+
+    def differences_of(self, battles: Battles, chosen: Sequence[int], rows: Ints) -> Floats:
+        """The differences of some candidates in other battles, and 0 elsewhere, shape (n, F)."""
+        used = _texts_of(battles, rows)
+        counted = count_texts(battles.texts.gather(used), self.vocabulary)
+        matrix = sp.csr_array(counted.matrix[:, self.types[list(chosen)]])
+        return _differences(battles, matrix, used, rows).toarray()
 
 
-def _candidates(battles: Battles, halves: _Halves) -> _Candidates:
-    """Words and forms that one of two answers has often enough on the selection half."""
-    rows = np.concatenate([halves.selection, halves.report])
-    used = np.unique(np.concatenate([battles.first_text[rows], battles.second_text[rows]]))
+def _candidates(battles: Battles, rows: Ints) -> _Candidates:
+    """Words and forms that one of two answers has often enough in some battles."""
+    used = _texts_of(battles, rows)
     texts = battles.texts.gather(used)
     counted = count_texts(texts, min_documents=min(MIN_TEXTS, len(texts)), formatting=True)
     differences = _differences(battles, counted.matrix, used, rows)
-    n_battles = _columns_held(differences[halves.selection])
+    n_battles = _columns_held(differences)
     names = [str(token) for token in counted.vocabulary.tokens]
-    candidates = [
+    types = [
         i
         for i, name in enumerate(names)
         if n_battles[i] >= MIN_BATTLES and not name.startswith(STYLE_FORMS)
     ]
-    return _Candidates([names[i] for i in candidates], sp.csc_array(differences[:, candidates]))
+    return _Candidates(
+        names=[names[i] for i in types],
+        differences=sp.csc_array(differences[:, types]),
+        types=np.array(types, dtype=np.int64),
+        vocabulary=counted.vocabulary,
+    )
+
+
+def _texts_of(battles: Battles, rows: Ints) -> Ints:
+    """The different answers of some battles, sorted."""
+    return np.unique(np.concatenate([battles.first_text[rows], battles.second_text[rows]]))
 
 
 def _differences(battles: Battles, counts: sp.csr_array, texts: Ints, rows: Ints) -> sp.csr_array:
