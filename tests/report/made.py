@@ -149,6 +149,8 @@ def make_audit(
             some_types=Share.count(300, 400),
             difference=PairedDifference.of_counts(400, 325, 30, 5),
             concerned=PairedDifference.of_counts(60, 55, 30, 5),
+            types=np.arange(len(names)),
+            refitted=model,
         ),
         neutral=dict.fromkeys(classes, 0.0),
         baseline=PairedDifference.of_counts(400, 323, 12, 14),
