@@ -14,6 +14,8 @@ import polars as pl
 import pytest
 
 from calls import Run
+from tokensieve.auditing.masking import mask_fields
+from tokensieve.text.tokenizers import WordTokenizer
 
 EARLY, LATE = 1_200, 3  # rows without the late field, and with it
 
@@ -184,3 +186,10 @@ def test_words_like_a_token_are_looked_for_in_its_own_column_and_in_both_of_pair
         "mask", "a.csv", "--pairs", "title,body", "--token", "parcel", "--out", "b.csv"
     )
     assert (status, said.partition(":")[0]) == (0, "1 of 2 documents changed, 1 token removed")
+
+
+def test_a_token_of_ten_megabytes_occurs_nowhere() -> None:
+    texts = {"text": pl.Series(["a film about a river", "a film about a stone"])}
+    masked = mask_fields(texts, ["x" * 10_500_000, "film"], WordTokenizer())
+    assert masked.texts["text"].to_list() == ["a about a river", "a about a stone"]
+    assert masked.n_changed == 2

@@ -316,3 +316,10 @@ def test_balanced_classes_weigh_the_same_whatever_the_weights_of_documents() -> 
     per_class = {label: of_repeated[repeated_labels == label][0] for label in range(3)}
     expected = weights * np.array([per_class[label] for label in labels])
     np.testing.assert_allclose(combined, expected)
+
+
+@pytest.mark.parametrize("rate", [1e308, float("inf"), float("nan"), -1.0])
+@pytest.mark.parametrize("name", ["score_rate", "value_rate"])
+def test_step_sizes_lead_to_no_number_without_end(name: str, rate: float) -> None:
+    with pytest.raises(InputError, match=name):
+        TrainSettings(**{name: rate})

@@ -169,7 +169,7 @@ def _similar_tokens(tokens: Iterable[str], split: pl.Series) -> dict[str, str]:
     counts = split.explode().drop_nulls().alias("word").value_counts().sort("count", "word")
     spellings = {word.lower(): word for word in counts["word"]}  # the most frequent last
     frequency = {word: place for place, word in enumerate(spellings)}
-    joined = " " + split.list.join(" ") + " "
+    joined = [f" {words} " for words in split.list.join(" ").drop_nulls()]
     grams = {token: _Grams([token]) for token in tokens if _is_family(token)}
     similar: dict[str, str] = {}
     n_looked_for = 0
@@ -185,9 +185,13 @@ def _similar_tokens(tokens: Iterable[str], split: pl.Series) -> dict[str, str]:
     return similar
 
 
-def _occurs(gram: str, joined: pl.Series) -> bool:
-    """Whether words follow each other in one of the texts, which have spaces around each word."""
-    return bool(joined.str.contains(f" {gram} ", literal=True).any())
+def _occurs(gram: str, joined: Sequence[str]) -> bool:
+    """Whether words follow each other in one of the texts, which have spaces around each word.
+
+    Polars would compile the words, which it refuses from 10 MB on.
+    """
+    looked_for = f" {gram} "
+    return any(looked_for in words for words in joined)
 
 
 def _closest_gram(token: str, spellings: Mapping[str, str], frequency: Mapping[str, int]) -> str:

@@ -25,6 +25,9 @@ MIN_DOCUMENTS_IF_MANY = 3  # of a type: in large data, rarer ones are noise
 FEW = 2_000  # documents (or pairs): up to so many are each held out once, and rare types count
 
 
+MAX_RATE = 100  # of the step sizes; compiled training does not expect NaN, to which 1e308 leads
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(TokenSettings, ReadSettings):
     """Tokens and training.
@@ -51,7 +54,9 @@ class TrainSettings(TokenSettings, ReadSettings):
         default_text="1 for up to 2,000 documents, else 3",
     )
     formatting: bool = option(False, "Treat formatting (length, spaces, marks) as tokens too.")
-    value_rate: float = option(0.1, "Initial step size of the token values.", low=1e-6, high=100)
+    value_rate: float = option(
+        0.1, "Initial step size of the token values.", low=1e-6, high=MAX_RATE
+    )
     seed: int = option(0, "Random seed.", low=0, high=2**32 - 1)
     test_share: float = option(0.2, "", flag="")
     score_rate: float = option(0.01, "", flag="")
@@ -72,6 +77,12 @@ class TrainSettings(TokenSettings, ReadSettings):
             value = getattr(self, name)
             if not hasattr(value, "__float__") or not value >= 0:
                 raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+        for name in ("score_rate", "value_rate"):
+            if getattr(self, name) > MAX_RATE:
+                raise InputError(
+                    f"{name} must be at most {MAX_RATE}, not {getattr(self, name)!r}: larger steps "
+                    "lead to numbers without end"
+                )
         if self.validation_share >= 1:
             raise InputError(f"validation_share must be below 1, not {self.validation_share!r}")
 
