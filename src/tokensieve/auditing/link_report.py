@@ -268,8 +268,9 @@ class RepairJudgement:
             containing=lambda tokens: documents_containing(texts, tokens, tokenizer),
         )
         predictors = (class_predictor(first), class_predictor(second))
-        judges = [judge_of_model(predict, predict(texts)) for predict in predictors]
-        return cls(corpus, documents, tuple(marks), link_effect(documents, marks, *judges))
+        judge, judge_after = (judge_of_model(predict, predict(texts)) for predict in predictors)
+        effect = link_effect(documents, marks, judge, judge_after)
+        return cls(corpus, documents, tuple(marks), effect)
 
     def of_others(self, before: NamedJudge, after: NamedJudge) -> RepairEffect:
         """The same for two other models."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -201,7 +202,7 @@ def _in_answers(token: str) -> str:
 def _accuracies_picture(audit: AuditData, finding: Finding) -> Picture:
     """The accuracy of one part alone, beside that of everything and that of no text at all."""
     majority = audit.majority_accuracy
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, key in (
         (f"{part_of_headline(finding.headline)} alone", "alone"),
         (f"its {len(finding.tokens)} most informative features alone", "informative"),
@@ -234,7 +235,7 @@ def _strongest_of_all(audit: AuditData) -> Picture:
         [audit.top(label, 1).with_columns(label=pl.lit(label)) for label in labels]
     )
     strongest = strongest.sort("posterior_low", descending=True)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "heading": f"{quoted([row['token']])} in {for_display(row['label'], 60)}",
             "share": _share_of_uses(row["posterior_difference"]),

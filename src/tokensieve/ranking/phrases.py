@@ -122,7 +122,7 @@ def _scores(presence: sp.csc_array, model: Ints, n_models: int) -> _Scores:
 def _most_telling(z: Floats, phrases: list[str]) -> list[int]:
     """The phrases with the largest z; of phrases that share words, the longest as strong one."""
     order = sorted(
-        np.flatnonzero(z > 0).tolist(), key=lambda t: (-round(z[t], 6), -len(phrases[t]))
+        np.flatnonzero(z > 0).tolist(), key=lambda t: (-round(float(z[t]), 6), -len(phrases[t]))
     )
     chosen: list[int] = []
     words: set[str] = set()

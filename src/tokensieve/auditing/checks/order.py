@@ -104,7 +104,7 @@ def word_runs(searched: SearchedTexts) -> WordRuns:
     return WordRuns(
         ids=place_of_spelling[use.order.spelled].astype(np.int32),
         starts=np.append(starts, len(use.order.ids)),
-        documents=use.order.documents[starts],
+        documents=use.order.documents[starts].astype(np.int64),
         words=words,
         labels=counts.labels,
         n_classes=counts.n_classes,
