@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
@@ -99,9 +100,15 @@ def test_commands_predict_mask_and_explain(run: Run, tmp_path: Path) -> None:
     rated(400).write_csv("rated.csv")
     options = ("--text", "text", "--label", "stars", "--task", "scores")
     status, out, err = run(
-        "audit", "rated.csv", *options, "--out", "a", "--no-pictures", "--fail-on", "shortcut=0"
-    )
+        "audit", "rated.csv", *options, "--out", "a", "--no-pictures", "--fail-on", "shortcut=0",
+        "--format", "sarif", "--format", "junit", "--format", "github",
+    )  # fmt: skip
     assert status == 3 and "tablet" in out and "shortcut" in err
+    assert "::error file=rated.csv,line=" in out
+    [sarif_run] = json.loads(Path("a/findings.sarif").read_text())["runs"]
+    assert sarif_run["results"][0]["level"] == "error"
+    cases = ElementTree.parse("a/findings.junit.xml").getroot()
+    assert int(cases.attrib["failures"]) >= 1
     status, out, err = run("predict", "a", "rated.csv", "--label", "stars")
     rows = out.splitlines()
     assert status == 0 and rows[0] == "row,label,score,unknown_words" and len(rows) == 401

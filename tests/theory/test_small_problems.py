@@ -24,6 +24,7 @@ KINDS = (
     "near-degenerate margins", "push nearly orthogonal to V", "Assumption 1",
 )  # fmt: skip
 FAST = 4  # problems in the fast suite, one of each of as many kinds
+SLOW_SEEDS = [*range(1, 13), *range(70001, 70026)]
 BITS = 200
 BEGINS, ENDS = -6.0, 30.0
 LATER = 60.0  # a curve that contradicts the verdict is followed to here
@@ -207,10 +208,10 @@ def test_verdicts_agree_with_an_independent_curve(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", SLOW_SEEDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_verdicts_agree_with_an_independent_curve(kind: str, seed: int) -> None:
-    compare(kind, 1 + seed)
+    compare(kind, seed)
 
 
 @pytest.mark.parametrize("seed", range(2))

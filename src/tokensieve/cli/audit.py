@@ -36,6 +36,7 @@ from tokensieve.options import option
 from tokensieve.progress import DRAWING, Progress
 
 if TYPE_CHECKING:
+    from tokensieve.auditing.any_audit import AnyAudit
     from tokensieve.auditing.result import Audit
     from tokensieve.files import Content
     from tokensieve.read.label_lists import SettingsPerLabel
@@ -93,12 +94,11 @@ def _audit(
 
     outputs = AuditOutputs(pictures, card, tuple(formats), tuple(exports))
     if settings.task == "scores":
-        if cluster is not None or card or formats or exports:
+        if cluster is not None or card or exports:
             raise InputError(
-                "--cluster, --card, --format and --export need classes: leave them out with "
-                "--task scores"
+                "--cluster, --card and --export need classes: leave them out with --task scores"
             )
-        return _audit_of_scores(source, settings, out, quiet, pictures)
+        return _audit_of_scores(source, settings, out, quiet, outputs)
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
     if exports and settings.pairs is not None:
@@ -190,7 +190,7 @@ def folder_names(labels: Iterable[str]) -> dict[str, str]:
 
 
 def _audit_of_scores(
-    source: list[str], settings: Settings, out: Path, quiet: bool, pictures: bool
+    source: list[str], settings: Settings, out: Path, quiet: bool, outputs: AuditOutputs
 ) -> int:
     """Audit documents with scores and write the results; the exit status."""
     from tokensieve.auditing.any_audit import Invocation
@@ -211,7 +211,8 @@ def _audit_of_scores(
         result = audit_scores(corpus, settings, progress=progress, seconds=seconds)
         result = replace(result, invocation=Invocation(_public_source(to_read, out), str(out)))
         progress("writing", 0.0)
-        save(result, out, pictures, start)
+        also = _pipeline_files(result, to_read, outputs.formats)
+        save(result, out, outputs.pictures, start, also=also)
     if not quiet:
         show(result.report(), out, result.seconds["total"])
     if result.fails:  # a status of 3 is never silent
@@ -314,7 +315,7 @@ def _further_files(
 
 
 def _pipeline_files(
-    result: Audit, source: str | Sequence[str] | None, formats: Sequence[PipelineFormat]
+    result: AnyAudit, source: str | Sequence[str] | None, formats: Sequence[PipelineFormat]
 ) -> dict[str, Content]:
     """The files for pipelines; GitHub reads its annotations from standard output."""
     from tokensieve.auditing.pipelines.github import github_annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+from tokensieve.auditing.any_audit import AnyAudit
 from tokensieve.auditing.checks.registry import all_checks
-from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.pipelines.problems import Place, Problem
 from tokensieve.escape import printable
 
@@ -14,7 +14,7 @@ CLASS_NAME = "tokensieve.audit"
 MAX_LISTED_PLACES = 20  # in the text of a failure
 
 
-def junit(audit: AuditData, problems: Sequence[Problem]) -> str:
+def junit(audit: AnyAudit, problems: Sequence[Problem]) -> str:
     """A suite with a test case for each problem, and one for each check that found nothing.
 
     A problem fails its test case if it exceeds `--fail-on`; without `--fail-on`, if its severity is

@@ -9,6 +9,7 @@ from typing import Literal
 
 import polars as pl
 
+from tokensieve.auditing.any_audit import AnyAudit
 from tokensieve.auditing.checks.registry import all_checks
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
@@ -80,25 +81,28 @@ class Problem:
         return f"{self.message}{several}. {self.action}"
 
 
-def problems_of(audit: AuditData, source: str | Sequence[str] | None = None) -> list[Problem]:
+def problems_of(audit: AnyAudit, source: str | Sequence[str] | None = None) -> list[Problem]:
     """The problems of an audit, most serious first.
 
     Args:
-        audit: a finished audit.
+        audit: a finished audit, of classes, preferences or scores.
         source: what was read; None if it has no files.
     """
-    over_limit = set(audit.over_budget["token"])
+    over_limit: set[str] = set()
+    if isinstance(audit, AuditData):  # scores have no limit for single tokens
+        over_limit.update(audit.over_budget["token"])
     problems = [_of_finding(audit, finding, over_limit) for finding in audit.findings]
-    explained: set[str] = set()
-    for shortcut in audit.shortcuts:
-        explained.update(shortcut.tokens)
-    problems += _of_tokens(audit, explained)
+    if isinstance(audit, AuditData):
+        explained: set[str] = set()
+        for shortcut in audit.shortcuts:
+            explained.update(shortcut.tokens)
+        problems += _of_tokens(audit, explained)
     located = _with_lines(audit, source, problems)
     order = {"error": 0, "warning": 1, "note": 2}
     return sorted(located, key=lambda problem: order[problem.level])
 
 
-def _of_finding(audit: AuditData, finding: Finding, over_limit: set[str]) -> Problem:
+def _of_finding(audit: AnyAudit, finding: Finding, over_limit: set[str]) -> Problem:
     """A finding as a problem whose lines are not known yet."""
     has_token_over_limit = finding.kind == "shortcut" and not over_limit.isdisjoint(finding.tokens)
     level: Level = "warning"
@@ -157,7 +161,7 @@ def _places(rows: pl.DataFrame) -> tuple[Place, ...]:
 
 
 def _with_lines(
-    audit: AuditData, source: str | Sequence[str] | None, problems: Sequence[Problem]
+    audit: AnyAudit, source: str | Sequence[str] | None, problems: Sequence[Problem]
 ) -> list[Problem]:
     """The problems with the files and lines of their rows."""
     sources = {"train": source, "test": source}

@@ -57,7 +57,8 @@ class ScoreAudit(AnyAudit):
     """
 
     own_files: ClassVar[str] = (
-        r"card\.md|(over-budget|label-issues|environments|pairs|test-results|test-predictions)\.csv|"
+        r"card\.md|findings\.(sarif|junit\.xml)|"
+        r"(over-budget|label-issues|environments|pairs|test-results|test-predictions)\.csv|"
         r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
     )
     learned: CorpusModel
