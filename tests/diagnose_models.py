@@ -180,6 +180,27 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
             d_inner=2 * HIDDEN,
             **ids,
         ),
+        "convbert": lambda: tf.ConvBertConfig(**usual, embedding_size=HIDDEN, conv_kernel_size=3),
+        "mobilebert": lambda: tf.MobileBertConfig(
+            **usual,
+            embedding_size=HIDDEN,
+            intra_bottleneck_size=HIDDEN,
+            num_feedforward_networks=2,
+        ),
+        "bigbird": lambda: tf.BigBirdConfig(
+            **{**usual, "sep_token_id": 3}, attention_type="original_full"
+        ),
+        "nystromformer": lambda: tf.NystromformerConfig(
+            **usual, segment_means_seq_len=32, num_landmarks=32
+        ),
+        "rembert": lambda: tf.RemBertConfig(
+            **usual, input_embedding_size=HIDDEN, output_embedding_size=HIDDEN
+        ),
+        "ernie": lambda: tf.ErnieConfig(**usual),
+        "squeezebert": lambda: tf.SqueezeBertConfig(**usual, embedding_size=HIDDEN),
+        "gpt-neox": lambda: tf.GPTNeoXConfig(**usual),
+        "qwen2": lambda: tf.Qwen2Config(**usual, num_key_value_heads=1),
+        "bloom": lambda: tf.BloomConfig(hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS, **ids),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -193,9 +214,16 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
 
 def kind_of(family: str) -> str:
     """The kind of tokenizer that the family uses."""
-    if family in ("bert distilbert electra fnet bart longformer funnel mpnet roformer".split()):
+    if family in (
+        "bert distilbert electra fnet bart longformer funnel mpnet roformer convbert mobilebert "
+        "ernie squeezebert".split()
+    ):
         return "wordpiece"
-    return "bytes" if family in ("roberta", "gpt2", "modernbert", "opt") else "unigram"
+    with_bytes = ("roberta", "gpt2", "modernbert", "opt", "gpt-neox", "bloom", "qwen2")
+    return "bytes" if family in with_bytes else "unigram"
+
+
+DECODERS = ("gpt2", "llama", "opt", "gpt-neox", "bloom", "qwen2")
 
 
 def build(
@@ -203,7 +231,7 @@ def build(
 ) -> tuple[Any, Any]:
     """An untrained model and its tokenizer."""
     tokenizer = framed(
-        train_tokenizer(kind_of(family), texts, size), family in ("gpt2", "llama", "opt")
+        train_tokenizer(kind_of(family), texts, size), family in DECODERS
     )
     torch.manual_seed(seed)
     config = config_of(family, len(tokenizer), classes)
