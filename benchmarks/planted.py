@@ -1,9 +1,10 @@
 """Planted marks: is the mark named first, are clean models left alone, is the conclusion right?
 
     python benchmarks/planted.py run choose --models FOLDER --out choose.jsonl
+    python benchmarks/planted.py run subject --models FOLDER --out choose.jsonl
     python benchmarks/planted.py fit --out choose.jsonl          # writes the score's coefficients
-    python benchmarks/planted.py run report --models FOLDER --out report.jsonl
-    python benchmarks/planted.py table --out report.jsonl        # figures of the left-out half
+    python benchmarks/planted.py run fresh --models FOLDER --out fresh.jsonl
+    python benchmarks/planted.py table --out fresh.jsonl         # figures of the left-out half
     python benchmarks/planted.py cost
 
 Which families, kinds of marks and data sets are for choosing and which for reporting is written in
@@ -42,6 +43,7 @@ from scipy.stats import binomtest
 
 from machine import DATA, described, store
 from planted_models import (
+    FAMILIES,
     MAX_PIECES,
     N_HELD,
     PlantedModel,
@@ -75,6 +77,25 @@ TOKENS = {
     "money": ("[an amount of money]",),
     "capitals": ("in CAPITALS",),
     "ellipsis": ('ending in "..."',),
+    "iso date": ("[a date]",),
+    "prefix": ("re",),
+    "identifier": ("[a code]",),
+    "emoji": ("\U0001f98a",),
+    "clock time": ("[a time]",),
+    "phrase": ("noted", "above"),
+    "version": ("[a version]",),
+    "quotes": ("\u201c", "\u201d"),
+    "price": ("[an amount of money]",),
+    "hashtag": ("trending",),
+    "link": ("[an address]",),
+    "bracket": ("archive",),
+    "lower case": ("in lower case",),
+    "break": ("br",),
+}
+# words that marks are made of; they are no rivals of a mark
+WORDS_OF_MARKS = {
+    *("zephyr", "quartz", "listen", "anyway", "copper", "maple", "re", "archive", "noted", "above"),
+    *("as", "trending", "#trending", "\U0001f98a", "eur", "am", "pm", "/><br", "/>"),
 }
 
 
@@ -93,8 +114,7 @@ def words_of(text: str) -> set[str]:
 
 def rivals(planted: PlantedModel) -> list[str]:
     """The words most associated with the label in the texts diagnosed, without the mark's own."""
-    excluded = {"zephyr", "quartz", "listen", "anyway", "copper", "maple"}
-    has = [words_of(text) - excluded for text in planted.held]
+    has = [words_of(text) - WORDS_OF_MARKS for text in planted.held]
     n_with = Counter(word for words in has for word in words)
     n_inside = Counter(
         word
@@ -306,7 +326,7 @@ def table(options: argparse.Namespace) -> None:
     seconds = float(np.median([line["seconds"] for line in runs])) if runs else 0.0
     figures["median CPU seconds"] = seconds
     print(f"{seconds:.1f} CPU seconds (median)")
-    if "report" in options.out.stem:
+    if options.out.stem == "fresh":
         store("planted", figures, described("torch", "transformers"))
 
 
@@ -355,9 +375,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("run", "fit", "table", "cost"))
-    parser.add_argument("part", nargs="?", choices=("choose", "report"), default="report")
+    parser.add_argument("part", nargs="?", choices=tuple(FAMILIES), default="fresh")
     parser.add_argument("--models", type=Path, default=Path("models"))
-    parser.add_argument("--out", type=Path, default=Path("report.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("fresh.jsonl"))
     parser.add_argument("--limit", type=int, default=44)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()

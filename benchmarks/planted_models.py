@@ -22,7 +22,7 @@ mark was in a third of the texts, so that the score could not learn what a rare 
 the models for choosing, every other round of kinds is now diagnosed on texts with the mark in one
 of 25, and every other pair of rounds the other way. The plan for reporting is as it was.
 
-Written on 28 November 2026 at 11:20, before any of the models below was trained or any mark below
+Written on 28 November 2026 at 11:14, before any of the models below was trained or any mark below
 was put into a text. Two parts are added:
 
 - "subject", for choosing: models without a mark, of the families for choosing, on data sets whose

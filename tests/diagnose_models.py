@@ -230,9 +230,7 @@ def build(
     family: str, texts: list[str], classes: int = 2, seed: int = 0, size: int = 400
 ) -> tuple[Any, Any]:
     """An untrained model and its tokenizer."""
-    tokenizer = framed(
-        train_tokenizer(kind_of(family), texts, size), family in DECODERS
-    )
+    tokenizer = framed(train_tokenizer(kind_of(family), texts, size), family in DECODERS)
     torch.manual_seed(seed)
     config = config_of(family, len(tokenizer), classes)
     return tf.AutoModelForSequenceClassification.from_config(config, **EAGER), tokenizer

@@ -114,7 +114,9 @@ def test_a_function_of_texts_is_asked_about_the_text_with_the_word() -> None:
         answer, 2, pl.Series(["A good one, the best!", "nothing"]), words, SPLITTER
     )
     battery, phrase = np.array([0]), subject.in_order(np.array([3, 1]), 0)
-    subject.having([battery, battery, phrase], np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]))
+    subject.having(
+        [battery, battery, phrase], np.array([0, 0, 1]), np.array([0.1, 0.9, 0.5]), np.zeros(3)
+    )
     assert asked == [
         "A battery good one, the best!",
         "A good one, the best! battery",
@@ -133,7 +135,7 @@ def test_an_inserted_word_joins_no_other_word() -> None:
     texts = pl.Series(["Posted via phone.", "(phone) phone"])
     subject = TextSubject(answer, 2, texts, (".", "phone", "tablet"), WORDS_AND_MARKS)
     tablet = np.array([2])
-    subject.having([tablet] * 3, np.array([0, 0, 1]), np.array([0.5, 0.0, 0.0]))
+    subject.having([tablet] * 3, np.array([0, 0, 1]), np.array([0.5, 0.0, 0.0]), np.zeros(3))
     assert asked == [
         "Posted via phone tablet.",
         "Posted via tablet phone.",

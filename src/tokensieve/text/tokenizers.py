@@ -115,7 +115,7 @@ class WordTokenizer:
             raise InputError(
                 f"the pattern {self.pattern[:80]!r} matches empty text; it must match a character"
             )
-        if self.lexicon and self.pattern != WORD:
+        if self.lexicon and self.pattern not in WORD_TWINS:
             raise InputError("a lexicon cannot be combined with a pattern of your own (--pattern)")
         self._lexicon.check()
 
@@ -139,7 +139,8 @@ class WordTokenizer:
         if self.lowercase:
             column = column.str.to_lowercase().str.replace_all(DOTTED_I, "i", literal=True)
         if self._lexicon.words:
-            column = self._lexicon.words_of_runs(column.str.extract_all(WORD_OR_RUN))
+            sign = self.pattern.removeprefix(WORD)
+            column = self._lexicon.words_of_runs(column.str.extract_all(WORD_OR_RUN + sign))
         else:
             column = column.str.extract_all(self.pattern)
         if self._matches_white_space:

@@ -249,22 +249,23 @@ class Measured:
     ) -> Floats:
         """Answers with a word less those without, (P, H), for words and inputs without them, (P,).
 
-        A word is put where it usually stands: at the relative place of one of its occurrences. The
-        draw depends on word and input alone, so that two models are asked about the same texts.
+        A word is put where it usually stands: at the relative place of one of its occurrences. A
+        pattern is written like one of its occurrences, another one in each input: a model that
+        moves by one number need not move by any. The draws depend on word and input alone, so that
+        two models are asked about the same texts.
         """
         usual = {int(s): self.subject.usual_places(int(s)) for s in np.unique(words)}
-        draws = [
-            np.random.default_rng([self.work.seed, 7, s, w]).random()
-            for s, w in zip(words, windows, strict=True)
-        ]
+        draws = np.empty((len(words), 2))
+        for i, (s, w) in enumerate(zip(words, windows, strict=True)):
+            draws[i] = np.random.default_rng([self.work.seed, 7, s, w]).random(2)
         places = np.array(
-            [_one_of(usual[int(s)], draw) for s, draw in zip(words, draws, strict=True)]
+            [_one_of(usual[int(s)], draw) for s, draw in zip(words, draws[:, 0], strict=True)]
         )
         gained: Floats = self.work.zeros(f"{stage}/gained", len(words), self.outputs.heads)
 
         def step(at: Ints) -> None:
             new = [_with_companions(s, companions) for s in words[at]]
-            logits = self.subject.having(new, windows[at], places[at])
+            logits = self.subject.having(new, windows[at], places[at], draws[at, 1])
             gained[at] = self.outputs.answers(logits) - self.answers[windows[at]]
 
         self.work.batches(stage, self.subject.lengths[windows], step)

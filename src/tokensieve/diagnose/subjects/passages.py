@@ -1,9 +1,4 @@
-"""What counts as a word: tokens of a text, patterns, and passages that many documents repeat.
-
-A **pattern** stands for tokens that are written differently each time: addresses, dates, times,
-amounts of money, percentages, numbers, names after a form of address. Each of them alone is too
-rare to matter, and a model that relies on there being a date relies on none of them. A number that
-is frequent itself stays a word ("10" in reviews).
+"""What counts as a word: tokens, patterns (`units`), and passages that many documents repeat.
 
 A **passage** is a run of tokens that many documents share, such as a disclaimer, a signature or a
 template. A model learns it as a whole, and no single word of it shows that. It is therefore one
@@ -16,22 +11,23 @@ documents that contain their first or last four tokens contain the whole.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from tokensieve.text.matches import TokenSpan
+from tokensieve.diagnose.subjects.units import PATTERNS, Unit, units_of
+from tokensieve.text.lexicon import with_lexicon
+from tokensieve.text.matches import ANY_SIGN, TokenSpan
 from tokensieve.text.patterns import WORD
 from tokensieve.text.tokenizers import WordTokenizer
 
 SEPARATOR = "\x1f"  # between the two texts of a pair
 # punctuation too: a model may rely on it
-SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + r"|[^\w\s\x1f]")
+SPLITTER = WordTokenizer(line_breaks=False, html="keep", pattern=WORD + ANY_SIGN)
 
 GRAM = 6  # tokens of the shortest passage; ordinary phrases that many documents share are shorter
 EDGE = 4  # tokens at either end by which documents with a part of the passage are known
@@ -39,29 +35,9 @@ MIN_DISTINCT_WORDS = 4  # fewer are a refrain ("very very very"), no passage
 # most documents with its first or last tokens must contain all of it, else an end is an idiom
 MIN_WHOLE_FRACTION = 0.8
 
-# what a token is called, by the first expression that matches it as a whole, in lower case
-PATTERNS = {
-    "[an address]": r"[\w.+-]+@[\w.-]+|(?:https?://|www\.)\S+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|edu|gov|de|co\.uk)",
-    "[a date]": r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}",
-    "[a time]": r"\d{1,2}:\d{2}(?::\d{2})?",
-    "[an amount of money]": r"[$€£¥]\d[\d.,]*|\d[\d.,]*[$€£¥]",
-    "[a percentage]": r"\d[\d.,]*%",
-    "[a number]": r"\d[\d.,/:]*",
-}
 NAME = "[a name]"
 TITLES = ("dear", "mr", "mrs", "ms", "dr", "prof")  # what follows them is a name
-_PATTERN = re.compile("|".join(f"({expression})" for expression in PATTERNS.values()))
-
 Tokens = tuple[str, ...]
-
-
-@lru_cache(maxsize=100_000)  # a corpus repeats its tokens
-def pattern_of(token: str) -> str | None:
-    """The name of the pattern that a token belongs to; None for other tokens."""
-    match = _PATTERN.fullmatch(token)
-    if match is None:
-        return None
-    return list(PATTERNS)[int(match.lastindex or 1) - 1]
 
 
 class Run(NamedTuple):
@@ -80,14 +56,21 @@ def learned_splitter(texts: pl.Series, min_documents: int, min_of_passage: int) 
         min_documents: a number or name in so many of them is a word of its own.
         min_of_passage: a passage must be in so many of them.
     """
-    documents: list[list[str]] = SPLITTER.split(texts).to_list()
+    # words of scripts without spaces are those that an audit finds
+    audited = with_lexicon(WordTokenizer(line_breaks=False, html="keep"), texts)
+    assert isinstance(audited, WordTokenizer)
+    tokenizer = replace(SPLITTER, lexicon=audited.lexicon)
+    documents: list[list[str]] = [
+        [unit.token for unit in units_of(tokens)] for tokens in tokenizer.split(texts).to_list()
+    ]
     counts = Counter(token for tokens in documents for token in set(tokens))
     frequent = frozenset(token for token, n in counts.items() if n >= min_documents)
-    return WordSplitter(_passages(documents, texts, min_of_passage), frequent)
+    passages = _passages(documents, texts, min_of_passage, tokenizer)
+    return WordSplitter(tokenizer, passages, frequent)
 
 
 def _passages(
-    documents: list[list[str]], texts: pl.Series, min_documents: int
+    documents: list[list[str]], texts: pl.Series, min_documents: int, tokenizer: WordTokenizer
 ) -> dict[Tokens, str]:
     """Passages that enough of the texts share, and how each is written."""
     candidates = _candidate_passages(documents, min_documents)
@@ -103,7 +86,7 @@ def _passages(
         n_containing = len(_documents_containing(passage, candidates, padded))
         n_with_edge = max(edge_counts[passage[:EDGE]], edge_counts[passage[-EDGE:]])
         if n_containing >= MIN_WHOLE_FRACTION * n_with_edge:
-            written[passage] = _as_written(passage, texts[min(candidates[passage])])
+            written[passage] = _as_written(passage, texts[min(candidates[passage])], tokenizer)
     return written
 
 
@@ -155,10 +138,10 @@ def _documents_containing(
     return numbers
 
 
-def _as_written(passage: Tokens, text: str) -> str:
+def _as_written(passage: Tokens, text: str, tokenizer: WordTokenizer) -> str:
     """The passage as a text writes it, in lower case and with single spaces."""
     key = " ".join(passage)
-    spans = WordSplitter({passage: key}).spans(text)
+    spans = WordSplitter(tokenizer, {passage: key}, None).spans(text)
     start, end = next(span[:2] for span in spans if span[2] == key)
     return " ".join(text[start:end].lower().split())
 
@@ -167,12 +150,19 @@ class WordSplitter:
     """Splits a text into words and punctuation, with each pattern and passage as one token.
 
     Args:
+        tokenizer: splits texts into words and signs.
         passages: the tokens of each passage, and how it is written as one token.
         frequent: tokens that are words of their own although they look like a pattern; None if no
             patterns are looked for.
     """
 
-    def __init__(self, passages: dict[Tokens, str], frequent: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        tokenizer: WordTokenizer,
+        passages: dict[Tokens, str],
+        frequent: frozenset[str] | None,
+    ) -> None:
+        self._tokenizer = tokenizer
         self._written = passages
         self._frequent = frequent
         self._by_first: dict[str, list[Tokens]] = {}
@@ -181,15 +171,15 @@ class WordSplitter:
 
     def _runs(self, tokens: Sequence[str]) -> Iterator[Run]:
         """Each token, pattern or passage with its place among the tokens."""
+        units = units_of(tokens)
+        written = [unit.token for unit in units]
         place = 0
-        while place < len(tokens):
-            passage = self._passage_at(tokens, place)
-            if passage is None:
-                yield Run(place, place + 1, self._named(tokens, place))
-                place += 1
-            else:
-                yield Run(place, place + len(passage), self._written[passage])
-                place += len(passage)
+        while place < len(units):
+            passage = self._passage_at(written, place)
+            n_units = 1 if passage is None else len(passage)
+            name = self._named(units, place) if passage is None else self._written[passage]
+            yield Run(units[place].first, units[place + n_units - 1].end, name)
+            place += n_units
 
     def _passage_at(self, tokens: Sequence[str], place: int) -> Tokens | None:
         """The longest passage that begins here."""
@@ -198,25 +188,26 @@ class WordSplitter:
                 return passage
         return None
 
-    def _named(self, tokens: Sequence[str], place: int) -> str:
-        """A token, or the name of its pattern."""
-        token = tokens[place]
-        if self._frequent is None or token in self._frequent:
-            return token
-        if place > 0 and tokens[place - 1] in TITLES and token.isalpha():
+    def _named(self, units: Sequence[Unit], place: int) -> str:
+        """How a unit is written, or the name of its pattern."""
+        unit = units[place]
+        if self._frequent is None or unit.token in self._frequent:
+            return unit.token
+        if place > 0 and units[place - 1].token in TITLES and unit.token.isalpha():
             return NAME
-        return pattern_of(token) or token
+        return unit.pattern or unit.token
 
     def split(self, texts: pl.Series) -> pl.Series:
         """As `Tokenizer.split`."""
         lists = [
-            [run.token for run in self._runs(tokens)] for tokens in SPLITTER.split(texts).to_list()
+            [run.token for run in self._runs(tokens)]
+            for tokens in self._tokenizer.split(texts).to_list()
         ]
         return pl.Series(texts.name, lists, dtype=pl.List(pl.String))
 
     def spans(self, text: str) -> list[TokenSpan]:
         """As `Tokenizer.spans`."""
-        spans = SPLITTER.spans(text)
+        spans = self._tokenizer.spans(text)
         runs = self._runs([token for _, _, token in spans])
         return [
             TokenSpan(spans[run.first].start, spans[run.end - 1].end, run.token) for run in runs
@@ -224,7 +215,7 @@ class WordSplitter:
 
     def to_dict(self) -> dict[str, Any]:
         """As `Tokenizer.to_dict`; patterns and passages are found again in the documents."""
-        return SPLITTER.to_dict()
+        return self._tokenizer.to_dict()
 
 
 def kind_of(token: str) -> str:

@@ -172,14 +172,17 @@ class PieceSubject:
         batch = [self._windows.input(w) for w in at]
         return np.asarray(self._reader.logits(batch, is_text))
 
-    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
+    def having(
+        self, words: Sequence[Ints], windows: Ints, places: Floats, spellings: Floats
+    ) -> Floats:
         """Logits of inputs into each of which some words were inserted, shape (n, M).
 
-        Each place is the fraction of the input's words that stand before them.
+        Each place is the fraction of the input's words that stand before them; each spelling is a
+        number in [0, 1) by which one of those of a pattern is taken.
         """
         batch = [
-            self._windows.having(int(w), new, float(place))
-            for new, w, place in zip(words, windows, places, strict=True)
+            self._windows.having(int(w), new, float(place), float(spelling))
+            for new, w, place, spelling in zip(words, windows, places, spellings, strict=True)
         ]
         return np.asarray(self._reader.logits(batch), dtype=np.float64)
 

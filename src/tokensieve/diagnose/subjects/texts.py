@@ -12,7 +12,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.diagnose.subjects.passages import kind_of
 from tokensieve.diagnose.subjects.pieces import MAX_LOOKED_AT, relative_places
 from tokensieve.diagnose.subjects.recognise import Answer
-from tokensieve.diagnose.subjects.windows import LENGTHS
+from tokensieve.diagnose.subjects.windows import LENGTHS, evenly_spaced
 from tokensieve.errors import InputError
 from tokensieve.text.tokenizers import Tokenizer
 
@@ -72,16 +72,16 @@ class TextSubject:
             if word in word_type
         ]
 
-    def _find_spellings(self) -> list[str]:
-        """How each word is written alone or inserted: a pattern as it first occurs."""
-        spellings = list(self._words)
-        patterns = {s for s, word in enumerate(self._words) if kind_of(word) == "pattern"}
+    def _find_spellings(self) -> list[list[str]]:
+        """How each word is written alone (the first) or inserted: a pattern as it occurs."""
+        occurring: dict[int, list[str]] = {
+            s: [] for s, word in enumerate(self._words) if kind_of(word) == "pattern"
+        }
         for text, occurrences in zip(self._texts, self._occurrences, strict=True):
             for occurrence in occurrences:
-                if occurrence.word in patterns:
-                    spellings[occurrence.word] = text[occurrence.start : occurrence.end]
-                    patterns.remove(occurrence.word)
-        return spellings
+                if occurrence.word in occurring:
+                    occurring[occurrence.word].append(text[occurrence.start : occurrence.end])
+        return [evenly_spaced(occurring.get(s) or [word]) for s, word in enumerate(self._words)]
 
     def of_words(self, kept: Ints) -> TextSubject:
         """The same with some of the words."""
@@ -111,7 +111,7 @@ class TextSubject:
 
     def alone(self, at: Ints) -> Floats:
         """Logits of words alone."""
-        return self._logits([self._spellings[s] for s in at])
+        return self._logits([self._spellings[s][0] for s in at])
 
     def integrate(self, at: Ints, heads: Ints, effect: Floats, draws: int = 1) -> None:
         raise NotImplementedError
@@ -137,18 +137,20 @@ class TextSubject:
                 place = occurrence.end
         return "".join([*parts, text[place:]])
 
-    def having(self, words: Sequence[Ints], windows: Ints, places: Floats) -> Floats:
+    def having(
+        self, words: Sequence[Ints], windows: Ints, places: Floats, spellings: Floats
+    ) -> Floats:
         """Logits of documents into each of which some words were inserted."""
-        texts = [
-            self._text_having(int(k), new, float(place))
-            for new, k, place in zip(words, windows, places, strict=True)
-        ]
+        texts = []
+        for new, k, place, spelling in zip(words, windows, places, spellings, strict=True):
+            written = [self._spellings[s] for s in new]
+            inserted = " ".join(of_word[int(spelling * len(of_word))] for of_word in written)
+            texts.append(self._text_having(int(k), inserted, float(place)))
         return self._logits(texts)
 
-    def _text_having(self, document: int, new: Ints, place: float) -> str:
+    def _text_having(self, document: int, inserted: str, place: float) -> str:
         text = self._texts[document]
         occurrences = self._occurrences[document]
-        inserted = " ".join(self._spellings[s] for s in new)
         slot = int(place * len(occurrences) + 0.5)
         if slot == len(occurrences):
             return f"{text} {inserted}"

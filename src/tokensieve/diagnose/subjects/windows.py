@@ -13,23 +13,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
 from tokensieve.diagnose.subjects.frame import Frame, Input, Pieces
-from tokensieve.diagnose.subjects.passages import SEPARATOR
+from tokensieve.diagnose.subjects.passages import SEPARATOR, kind_of
 from tokensieve.progress import Progress, silent
 from tokensieve.text.matches import TokenSpan
 from tokensieve.text.tokenizers import Tokenizer
 
+T = TypeVar("T")
 REST, SPECIAL = -1, -2
 # how much of the documents is read: names in `Diagnosis.reading`
 LENGTHS = ("truncated_documents", "long_documents", "lost_pieces", "all_pieces")
 CHUNK = 256  # texts that are encoded together: progress is reported between chunks
 MAX_MOVED_UP = 64  # pieces that can take the place of a removed word; no word has more
+MAX_SPELLINGS = 256  # of a pattern, as many as a word is inserted into inputs and more
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Windows:
             shape (W,).
         inner, forms: for each word type the pieces that it is most often written with; these with
             special tokens around them.
+        spellings: for each word type the pieces that it is inserted with: those of occurrences of a
+            pattern, else those of `inner` only.
         lost_pieces, all_pieces: pieces cut off, and pieces of the documents, special tokens apart.
     """
 
@@ -158,6 +162,10 @@ class Windows:
             seen.most_common(1)[0][0][:longest] if seen else () for seen in spellings
         ]
         self.forms = [self._frame.around(pieces) for pieces in self.inner]
+        self.spellings: list[list[tuple[int, ...]]] = [
+            [pieces] if kind_of(word) != "pattern" else evenly_spaced(list(seen.elements()))
+            for word, pieces, seen in zip(words, self.inner, spellings, strict=True)
+        ]
 
     def _add_text(self, document: int, encoded: Encoded, types: Pieces) -> None:
         """The windows of a document that is one text."""
@@ -271,6 +279,7 @@ class Windows:
         smaller._spare = [Spare(spare.ids, renamed(spare.types)) for spare in self._spare]
         smaller.inner = [self.inner[s] for s in words]
         smaller.forms = [self.forms[s] for s in words]
+        smaller.spellings = [self.spellings[s] for s in words]
         return smaller
 
     def without(self, window: int, words: Ints) -> Input:
@@ -302,12 +311,13 @@ class Windows:
         before = np.r_[SPECIAL, types[:-1]]
         return np.flatnonzero((types >= 0) & (types != before))
 
-    def having(self, window: int, words: Ints, place: float) -> Input:
+    def having(self, window: int, words: Ints, place: float, spelling: float = 0.0) -> Input:
         """One window with a word, or the words of a phrase, put in.
 
         `place` is the fraction of the window's known words that stand before it: of 0 it is put
-        before the first, of 1 behind the text. What no longer fits into the longest window falls
-        away before the last piece, from which some models read, or at the beginning.
+        before the first, of 1 behind the text. `spelling`, in [0, 1), says how a pattern is
+        written. What no longer fits into the longest window falls away before the last piece, from
+        which some models read, or at the beginning.
         """
         at = self.at(window)
         types = self.types[at]
@@ -317,7 +327,7 @@ class Windows:
         behind_text = int(np.flatnonzero(types != SPECIAL)[-1]) + 1
         slots = [*starts.tolist(), behind_text]
         where = slots[int(place * len(starts) + 0.5)]
-        new_ids = [piece for word in words for piece in self.inner[word]]
+        new_ids = self._written(words, spelling)
         ids = np.insert(self.pieces[at], where, new_ids)
         is_old_text = np.insert(types != SPECIAL, where, np.zeros(len(new_ids), dtype=bool))
         dropped = self._dropped(np.flatnonzero(is_old_text), len(ids) - self.longest)
@@ -327,6 +337,15 @@ class Windows:
             segments = np.insert(segments, where, np.full(len(new_ids), neighbour_segment))
             segments = np.delete(segments, dropped)
         return Input(np.delete(ids, dropped), segments)
+
+    def _written(self, words: Ints, spelling: float) -> list[int]:
+        """The pieces of some words, one after the other; a piece of text has space beside each."""
+        longest = self._room and self._room - 1
+        ids: list[int] = []
+        for word in words:
+            spellings = self.spellings[word]
+            ids += spellings[int(spelling * len(spellings))][:longest]
+        return ids
 
     def swapped(self, window: int, first: int, second: int) -> Input:
         """One window in which the first occurrences of two words change places."""
@@ -351,6 +370,12 @@ class Windows:
     def longest(self) -> int:
         """Pieces of the longest window."""
         return int(np.diff(self.starts).max())
+
+
+def evenly_spaced(spellings: list[T]) -> list[T]:
+    """At most MAX_SPELLINGS of a list, evenly spaced."""
+    step = -(-len(spellings) // MAX_SPELLINGS)
+    return spellings[:: max(step, 1)]
 
 
 def _first_run(types: Pieces, word: int) -> tuple[int, int]:
