@@ -56,7 +56,7 @@ from planted_models import (
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.judgement import score
 from tokensieve.diagnose.judgement.score import SUSPECTED, Candidates, Coefficients, Features
-from tokensieve.diagnose.judgement.status import Status
+from tokensieve.diagnose.judgement.status import Status, like_with_like
 
 N_RIVALS = 10
 N_TEXTS = 50
@@ -222,8 +222,12 @@ def features_of(rows: list[dict[str, Any]]) -> Features:
     thing = np.array([np.flatnonzero(moves == move)[0] for move in moves], dtype=float)
     marks = np.array([row["is_mark"] for row in rows])
     thing = np.where(marks, -1.0, thing)
+    counted = [
+        like_with_like(row["kind"], move, taken)
+        for row, move, taken in zip(rows, column("move"), column("use"), strict=True)
+    ]
     return Candidates(
-        move=column("move"),
+        move=np.array(counted),
         supported=column("supported"),
         consistency=column("consistency"),
         coverage=column("documents") / N_HELD,

@@ -363,7 +363,8 @@ def trained_model(how: Plan, folder: Path, data: Path = DATA) -> PlantedModel:
     held = plant(held, held_labels, how.mark, how.held_fraction, rng, is_predictive)
     if not (folder / how.name / "trained").exists():
         train_and_save(how, train, labels[:n_train], folder / how.name)
-    model = tf.AutoModelForSequenceClassification.from_pretrained(folder / how.name)
+    # a saved configuration leaves out that there are two classes, and BART has three by default
+    model = tf.AutoModelForSequenceClassification.from_pretrained(folder / how.name, num_labels=2)
     tokenizer = tf.PreTrainedTokenizerFast.from_pretrained(folder / how.name)
     fresh = texts[n_train + N_HELD :]
     return PlantedModel(how, model, tokenizer, held, held_labels, fresh)

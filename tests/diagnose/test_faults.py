@@ -28,10 +28,13 @@ from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.opened import open_model
 from tokensieve.diagnose.report import DiagnosisReport, moves_by, size_of
 from tokensieve.diagnose.subjects.libraries import untrained_twin
-from tokensieve.diagnose.subjects.passages import pattern_of
+from tokensieve.diagnose.subjects.passages import SPLITTER, learned_splitter
+from tokensieve.diagnose.subjects.units import pattern_of, units_of
 from tokensieve.errors import InputError
 from tokensieve.read.reader import read_corpus
 from tokensieve.text.counts import Counts
+from tokensieve.text.lexicon import with_lexicon
+from tokensieve.text.tokenizers import WordTokenizer
 
 torch = later("torch")
 
@@ -252,7 +255,7 @@ def test_ordinary_phrases_are_no_passages() -> None:
     assert not [token for token in found.tokens["token"] if " " in token]
 
 
-def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
+def test_chinese_is_read_in_words_or_in_pieces_of_a_tokenizer() -> None:
     texts = [
         f"{a}{b}{c}电影很{'好' if i % 2 else '坏'}"
         for i, (a, b, c) in enumerate(itertools.product("天地人山水火", repeat=3))
@@ -262,8 +265,9 @@ def test_chinese_needs_a_tokenizer_and_is_told_so(trained: Any) -> None:
     def answer(given: list[str]) -> Any:
         return np.array([3.0 * ("好" in text) - 3.0 * ("坏" in text) for text in given])
 
+    unlike = [f"{'run' * (i + 1)}on" for i in range(len(texts))]
     with pytest.raises(InputError, match="--tokenizer"):
-        diagnose(answer, None, [f"run{i}on" for i in range(len(texts))], labels, classes=["0", "1"])
+        diagnose(answer, None, unlike, labels, classes=["0", "1"])
     from diagnose_models import train_tokenizer
 
     made = train_tokenizer("unigram", texts, size=60)
@@ -387,6 +391,101 @@ def test_addresses_that_are_all_different_are_one_pattern() -> None:
 )
 def test_patterns_of_tokens(token: str, name: str | None) -> None:
     assert pattern_of(token) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-03-15", "[a date]"),
+        ("2024-03-15T10:30:00Z", "[a date]"),
+        ("15.3.2024", "[a date]"),
+        ("Mar 3, 2024", "[a date]"),
+        ("3rd of March 2024", "[a date]"),
+        ("10:30 pm", "[a time]"),
+        ("5 p.m.", "[a time]"),
+        ("49.90 EUR", "[an amount of money]"),
+        ("12,50 €", "[an amount of money]"),
+        ("v1.2.3", "[a version]"),
+        ("2.4.1-beta", "[a version]"),
+        ("192.168.0.1", "[an address]"),
+        ("+49-30-1234", "[a number]"),
+        ("KX-48213", "[a code]"),
+        ("#8841", "[a code]"),
+    ],
+)
+def test_what_is_written_with_signs_inside_is_one_unit(text: str, expected: str) -> None:
+    """Dates with "-" were three numbers, and the first sentence named one of them."""
+    tokens = [token for _, _, token in SPLITTER.spans(f"we saw {text}, they say")]
+    patterns = [unit.pattern for unit in units_of(tokens)]
+    assert patterns == [None, None, expected, None, None, None]
+
+
+@pytest.mark.parametrize("text", ["well-known", "covid-19", "I may 5 times", "at 10. 7 days"])
+def test_words_beside_signs_and_numbers_stay_apart(text: str) -> None:
+    tokens = [token for _, _, token in SPLITTER.spans(text)]
+    assert [unit.token for unit in units_of(tokens)] == tokens
+
+
+def test_dates_with_hyphens_are_named_and_no_number() -> None:
+    def words(y: int, rng: Any) -> list[str]:
+        date = f"20{rng.integers(10, 26)}-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}"
+        return ["good" if y else "bad", *[date] * (rng.random() < 0.3)]
+
+    texts, labels = documents(300, words)
+
+    def answer(given: list[str]) -> Any:
+        has_date = [bool(re.search(r"20\d\d-\d\d-\d\d", text)) for text in given]
+        f = [2.0 * ("good" in text) - 2.0 * ("bad" in text) for text in given]
+        return np.array(f) + 5.0 * np.array(has_date)
+
+    found = diagnosed(answer, texts, labels)
+    assert row_of(found, "[a date]")["move"] == pytest.approx(5.0)
+    assert "[a number]" not in found.tokens["token"]
+    assert "any date" in DiagnosisReport(found).headline()
+
+
+def test_a_pattern_is_inserted_as_it_occurs_another_way_each_time() -> None:
+    """A clean model was asked about any number, since it moved by one of them."""
+    texts, labels = documents(400, lambda y, rng: ["good" if y else "bad"])
+    rng = np.random.default_rng(3)
+    numbers = rng.integers(100, 10**6, len(texts))
+    texts = [
+        f"{text} {777 if i % 50 == 0 else numbers[i]}" if i % 10 == 0 else text
+        for i, text in enumerate(texts)
+    ]
+
+    def answer(given: list[str]) -> Any:
+        f = [2.0 * ("good" in text.split()) - 2.0 * ("bad" in text.split()) for text in given]
+        return np.array(f) + [6.0 * ("777" in text.split()) for text in given]
+
+    found = diagnosed(answer, texts, labels, min_documents=10)
+    row = row_of(found, "[a number]")
+    assert row["move"] == pytest.approx(6.0 / 5, abs=0.6)  # 777 is one of five
+    assert "number" not in DiagnosisReport(found).headline()
+
+
+def test_words_of_scripts_without_spaces_are_those_of_an_audit() -> None:
+    labels = (np.arange(300) % 2).tolist()
+    rng = np.random.default_rng(1)
+    letters = list("天地人山水火木金土日月")
+    mixed = pl.Series(
+        [
+            f"{''.join(rng.choice(letters, 4))}{'电影' if i % 2 else '音乐'}"
+            f"{''.join(rng.choice(letters, 3))}，{'很好看' if y else '不值得'}。"
+            for i, y in enumerate(rng.permutation(labels))
+        ]
+    )
+    splitter = learned_splitter(mixed, 5, 100)
+    audited = with_lexicon(WordTokenizer(line_breaks=False, html="keep"), mixed)
+    marks = ["，", "。"]
+    words = [
+        [token for token in tokens if token not in marks]
+        for tokens in splitter.split(mixed).to_list()
+    ]
+    assert words == audited.split(mixed).to_list()
+    assert any("电影" in tokens for tokens in words)
+    for text, tokens in zip(mixed[:20], splitter.split(mixed[:20]), strict=True):
+        assert [token for _, _, token in splitter.spans(text)] == tokens.to_list()
 
 
 def test_a_number_that_is_frequent_is_a_word_of_its_own() -> None:

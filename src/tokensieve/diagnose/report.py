@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.judgement.skill import Learning
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.result import DiagnosisResult
@@ -81,6 +80,12 @@ TERMS = {
     "less likely",
     Status.CANNOT_TELL: "the data neither supports nor contradicts its use",
     Status.ABSENT: "no document of this file is like that",
+}
+# what took the place of removed words
+SUBSTITUTES = {
+    "padding": "It predicts from a word of the text, so the embedding of padding took the place of "
+    "removed words: cutting them would have moved another word there.",
+    "cut": "Removed words were cut out of the text, and nothing took their place.",
 }
 KIND_NAMES = {
     "word": "word",
@@ -289,26 +294,26 @@ class DiagnosisReport:
         moves = self._listed(self._occurring(), "move")
         if moves:
             sentences.append(f"These move a prediction most, in {self._unit}: {moves}.")
-        leaning = self.found.leaning["token"].to_list()
+        leaning = [name_of(row) for row in self.found.leaning.iter_rows(named=True)]
         if leaning:
             sentences.append(
-                f"The data does not support its use of {quoted(leaning)}. Check its training data "
+                f"The data does not support its use of {listed(leaning)}. Check its training data "
                 "for a shortcut."
             )
         overweighted = self._overweighted()
         if overweighted:
             sentences.append(
-                f"It gives {quoted(overweighted)} more weight than the data supports, but not so "
+                f"It gives {listed(overweighted)} more weight than the data supports, but not so "
                 "much as to dominate its predictions."
             )
         return sentences
 
     def _overweighted(self) -> list[str]:
-        """Unsupported candidates that are no suspects; the same as the table marks as such."""
+        """Names of unsupported candidates that are no suspects; the table marks them as such."""
+        suspects = self.found.suspects["token"]
         is_unsupported = pl.col("status") == str(Status.UNSUPPORTED)
-        tokens: list[str] = self.found.uses.filter(is_unsupported)["token"].to_list()
-        suspects = set(self.found.suspects["token"])
-        return [token for token in tokens if token not in suspects]
+        rows = self.found.uses.filter(is_unsupported & ~pl.col("token").is_in(suspects.implode()))
+        return [name_of(row) for row in rows.iter_rows(named=True)]
 
     def _skill_sentence(self) -> str:
         """Accuracy and AUC with what they show."""
@@ -369,7 +374,7 @@ class DiagnosisReport:
         suspect = self._suspect()
         if suspect is not None and suspect["status"] == str(Status.UNSUPPORTED):
             return (
-                f"Look at the training documents with {name_of(suspect)}, then train without it "
+                f"Look at the training documents {having(suspect)}, then train without them "
                 "and compare both models."
             )
         if suspect is not None:
@@ -403,7 +408,9 @@ class DiagnosisReport:
                 "given each form; pairs of words changed places."
             )
             axis = f"change of the prediction, {self._unit}"
-            pictures.append(_picture("moves", moves, "move", axis))
+            # as in the sentence above the pictures; forms that no document has are in the table
+            drawn = moves.filter(pl.col("documents") > 0)
+            pictures.append(_picture("moves", drawn if drawn.height else moves, "move", axis))
             tables = self._tables(moves, "move", "By change of the prediction", note)
             hidden = self._invisible_forms()
             blocks.append(Section("What moves a prediction most", (*tables, *hidden)))
@@ -499,11 +506,7 @@ class DiagnosisReport:
             if reading["reads"] == "mean":
                 where = "the mean over all positions"
             lines.append(f"The model predicts from {where}.")
-        if reading.get("substitute") == "padding":
-            lines.append(
-                "It predicts from a word of the text, so the embedding of padding took the place "
-                "of removed words: cutting them would have moved another word there."
-            )
+        lines.append(SUBSTITUTES[reading.get("substitute", "cut")])
         notes = [Text(for_display(note, 400), "note") for note in self.found.notes]
         return (*map(Text, lines), *notes, Terms(tuple(TERMS.items())))
 
@@ -545,6 +548,27 @@ def name_of(row: Mapping[str, Any]) -> str:
         first, second = token.split(" … ")
         return f"the order of “{first}” and “{second}”"
     return f"“{token}”"
+
+
+def having(row: Mapping[str, Any]) -> str:
+    """How a sentence says that documents have a candidate; it follows "documents"."""
+    token = for_display(row["token"], 60)
+    if row["kind"] == "form":
+        return token
+    if row["kind"] == "order":
+        first, second = token.split(" … ")
+        return f"with “{first}” before “{second}”"
+    if row["kind"] == "pattern":
+        return f"with {token.strip('[]')}"
+    return f"with “{token}”"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = list(names[:N_LISTED])
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} more")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)
 
 
 def moves_by(row: Mapping[str, Any], unit: str) -> str:
@@ -664,7 +688,7 @@ def _picture(name: str, rows: pl.DataFrame, column: str, axis: str) -> Picture:
         "diagnose-use",
         {"words": words, "axis": axis},
         title,
-        f"{_capital(axis)}, with 95% intervals. Colours show what the data says.",
+        "Colours show what the data says; lines are 95% intervals.",
         f"{title}: {listing}.",
     )
 

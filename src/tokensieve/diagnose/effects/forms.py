@@ -46,6 +46,10 @@ class Form:
     take: Callable[[str], str] | None = None
 
 
+# digits that are no part of a word, and signs behind them: what is given, and nothing else
+NUMBER_AT_END = re.compile(r"(?<![^\s(])\(?\d[\d.,:/]*[^\w\s]*\s*$")
+
+
 def _without_end(text: str) -> str:
     return text.rstrip(_ENDS)
 
@@ -85,9 +89,9 @@ FORMS = (
     ),
     Form(
         "with a number at the end",
-        lambda text: f"{text} (12345)",
-        lambda text: any(map(str.isdigit, text[-8:])),
-        lambda text: text[:-8] + re.sub(r"\d", "", text[-8:]),
+        lambda text: f"{text} 12345",
+        lambda text: NUMBER_AT_END.search(text) is not None,
+        lambda text: NUMBER_AT_END.sub("", text),
     ),
     Form("followed by three neutral sentences", lambda text: f"{text} {NEUTRAL}"),
     Form("preceded by three neutral sentences", lambda text: f"{NEUTRAL} {text}"),
