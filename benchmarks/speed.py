@@ -93,6 +93,7 @@ class Versions:
 
 
 Side = Callable[[Versions], Run]
+Measured = tuple[Side, Versions]
 
 
 @dataclass(frozen=True)
@@ -190,12 +191,18 @@ def peer(method: str, ngrams: int) -> Side:
 def installed(versions: Versions) -> Run:
     """The size of a fresh installation of this version, as `memory`, and the number of its
     packages, as `accuracy` (neither takes part in the seconds)."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "install", "-q", "--target", folder]
-        taken = measured([*command, str(versions.source.parent)], dict(os.environ))
-        files = (path for path in Path(folder).rglob("*") if path.is_file())
+    root = versions.source.parent
+    with tempfile.TemporaryDirectory() as temporary:
+        checkout = Path(temporary) / "checkout"  # a copy, as building leaves files in it
+        shutil.copytree(versions.source, checkout / "src")
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(root / name, checkout / name)
+        target = Path(temporary) / "target"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target)]
+        taken = measured([*command, str(checkout)], dict(os.environ))
+        files = (path for path in target.rglob("*") if path.is_file())
         size = float(sum(path.stat().st_size for path in files))
-        packages = len(list(Path(folder).glob("*.dist-info")))
+        packages = len(list(target.glob("*.dist-info")))
     return Run(taken.wall, taken.processor, size, float(packages))
 
 
@@ -386,6 +393,7 @@ def run(options: argparse.Namespace) -> None:
         for versions in sources.values():
             versions.folder.mkdir()
             warm_up(versions)
+        known: dict[Measured, list[Run]] = {}
         for row_name in options.only:
             if row_name in session.rows:
                 continue
@@ -393,13 +401,18 @@ def run(options: argparse.Namespace) -> None:
                 print(f"{row_name}: no time left for it with --quick", flush=True)
                 continue
             row = ROWS[row_name]
-            runs = runs_of(row, sources, 1 if row_name in ONCE else n_runs)
+            runs = runs_of(row, sources, 1 if row_name in ONCE else n_runs, known)
             session.keep(row_name, row, runs)
             print(line(session.rows[row_name]), flush=True)
 
 
-def runs_of(row: Row, sources: dict[str, Versions], n_runs: int) -> dict[str, list[Run]]:
-    """Every side's runs, in turns, every other turn backwards."""
+def runs_of(
+    row: Row, sources: dict[str, Versions], n_runs: int, known: dict[Measured, list[Run]]
+) -> dict[str, list[Run]]:
+    """Every side's runs, in turns, every other turn backwards.
+
+    A row whose only side stands in an earlier row, too, takes its runs from there (`known`).
+    """
     jobs: list[tuple[str, Side, Versions]] = []
     for prefix, versions in sources.items():
         for side_name, side in row.sides.items():
@@ -407,7 +420,10 @@ def runs_of(row: Row, sources: dict[str, Versions], n_runs: int) -> dict[str, li
             if is_peer and (prefix or not has_package(versions.peers, row.peer)):
                 continue
             jobs.append((prefix + side_name, side, versions))
+    if len(row.sides) == 1 and all((side, source) in known for _, side, source in jobs):
+        return {name: known[side, source] for name, side, source in jobs}
     runs: dict[str, list[Run]] = {name: [] for name, _, _ in jobs}
+    known |= {(side, source): runs[name] for name, side, source in jobs}
     for turn in range(n_runs):
         for name, side, versions in jobs if turn % 2 == 0 else jobs[::-1]:
             runs[name].append(side(versions))
