@@ -12,6 +12,7 @@ SIGNS = set("#@$€£")  # belong to the word behind them
 UNITS = set("%°€$£")  # belong to the number before them
 BETWEEN = set(",;:|·•&+/–—-，；：、")  # separate two things
 ENDING = set(".!?…。！？")
+AFTER_WORD = ENDING | CLOSING | set(",;:")  # no space before them
 JOINING = set("-–—/&+'’@_=")  # bind two words without a space
 DECIMAL = set(".,:")
 _EMOTICON = re.compile(r"[:;=]['-]?[)(DPpOo/\\|*3\]\[]")
@@ -190,15 +191,20 @@ def _space_between(beside: _Neighbours, is_emoticon: bool) -> str:
         return beside.space_after
     n_breaks_before = beside.space_before.count("\n")
     n_breaks_after = beside.space_after.count("\n")
-    if n_breaks_before or n_breaks_after:
+    if max(n_breaks_before, n_breaks_after) > 0:
         return beside.space_before if n_breaks_before >= n_breaks_after else beside.space_after
     if beside.touches_left and beside.touches_right:
-        is_unspaced = _UNSPACED.match(beside.left) or _UNSPACED.match(beside.right)
-        would_join = beside.left.isalnum() and beside.right.isalnum() and not is_unspaced
-        return " " if would_join else ""  # two words would become one
-    is_mark = beside.right in ENDING | CLOSING | set(",;:") and not is_emoticon
+        return " " if _would_join_words(beside.left, beside.right) else ""
+    is_mark = beside.right in AFTER_WORD and not is_emoticon
     if beside.touches_right and is_mark:
         return ""
     if beside.touches_left and beside.left in CLOSING_OF:
         return ""
     return beside.space_before or beside.space_after
+
+
+def _would_join_words(left: str, right: str) -> bool:
+    """Whether two characters without a space would make one word of two."""
+    are_of_words = left.isalnum() and right.isalnum()
+    is_unspaced = _UNSPACED.match(left) or _UNSPACED.match(right)
+    return are_of_words and not is_unspaced

@@ -35,45 +35,67 @@ def _explain(
     """Explain the prediction for one text, or why one answer is preferred to another."""
     from tokensieve.model.explanation import Explanation, PairExplanation, compare
     from tokensieve.model.storage import read_model
-    from tokensieve.read.plain import MAX_LINE_BYTES
     from tokensieve.report.terminal import show_explanation
 
     classifier = read_model(model)
     if classifier.predicts_scores and (label is not None or against is not None):
         raise InputError("this model predicts scores: --label and --against need another one")
     if text == "-":
-        read = sys.stdin.buffer.read(MAX_LINE_BYTES + 1)
-        if len(read) > MAX_LINE_BYTES:
-            raise InputError(f"standard input: the text is over {MAX_LINE_BYTES / 1e6:,.0f} MB")
-        text = read.decode(errors="replace")
-    explanation: Explanation | PairExplanation
+        text = _text_of_standard_input()
     if classifier.predicts_scores:
         _explain_score(classifier, text, as_json)
         return
+    texts = [text]
+    explanation: Explanation | PairExplanation
     if against is not None:
+        texts.append(against)
         explanation = compare(classifier, text, against)
     else:
-        names = [str(c) for c in classifier.classes]
-        if label is not None and label not in names:
-            same = next(
-                (
-                    f"; did you mean {name!r}?"
-                    for name in names
-                    if name.lower() == label.strip().lower()
-                ),
-                "",
-            )
-            raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{same}")
-        class_name = None if label is None else classifier.classes[names.index(label)]
-        explanation = Explanation.of(classifier, *classifier.count([text]), class_name)[0]
+        class_of_model = _class_of_model(label, classifier)
+        explanation = Explanation.of(classifier, *classifier.count(texts), class_of_model)[0]
     if as_json:
-        print(
-            printable(json.dumps(explanation.to_dict(), ensure_ascii=False))
-        )  # escaped, it means the same in JSON
+        _print_json(explanation.to_dict())
     else:
-        show_explanation(
-            classifier, [text, *([against] if against is not None else [])], explanation
-        )
+        show_explanation(classifier, texts, explanation)
+
+
+def _text_of_standard_input() -> str:
+    """All of standard input.
+
+    Raises:
+        InputError: it is larger than a line of text may be.
+    """
+    from tokensieve.read.plain import MAX_LINE_BYTES
+
+    content = sys.stdin.buffer.read(MAX_LINE_BYTES + 1)
+    if len(content) > MAX_LINE_BYTES:
+        n_megabytes = MAX_LINE_BYTES // 10**6
+        raise InputError(f"standard input: the text is over {n_megabytes:,} MB")
+    return content.decode(errors="replace")
+
+
+def _class_of_model(label: str | None, model: Model) -> object:
+    """The class with this name, as the model stores it; None for no name.
+
+    Raises:
+        InputError: there is none; it names the classes, and one that differs only by capitals.
+    """
+    if label is None:
+        return None
+    names = [str(name) for name in model.classes]
+    if label in names:
+        return model.classes[names.index(label)]
+    advice = ""
+    for name in names:
+        if name.lower() == label.strip().lower():
+            advice = f"; did you mean {name!r}?"
+            break
+    raise InputError(f"the model has no class {label!r}; it has {', '.join(names)}{advice}")
+
+
+def _print_json(content: object) -> None:
+    """Print JSON; what a terminal could not show is escaped, which means the same in JSON."""
+    print(printable(json.dumps(content, ensure_ascii=False)))
 
 
 def _explain_score(model: Model, text: str, as_json: bool) -> None:
@@ -92,7 +114,7 @@ def _explain_score(model: Model, text: str, as_json: bool) -> None:
     mean = float(model.prior[0])
     if as_json:
         content = {"score": predicted, "mean_score": mean, "tokens": rows}
-        print(printable(json.dumps(content, ensure_ascii=False)))
+        _print_json(content)
         return
     print(f"score {predicted:.3g} = mean score {mean:.3g} + contributions of the tokens")
     for row in rows[:MAX_TOKENS_PRINTED]:

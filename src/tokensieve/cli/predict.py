@@ -71,31 +71,50 @@ def _predict(
         check_writable(out)
     classifier = read_model(model)
     text = [reading.text] if isinstance(reading.text, str) else list(reading.text or [])
-    answers = pair_columns(pairs, model) if classifier.pairs and not text else None
-    if pairs and not answers:
-        raise InputError(
-            "--pairs is for preference models; for this one name the text column with --text"
-        )
+    answers = _columns_of_answers(pairs, model, classifier, text)
     training = _read_training(model, classifier)
     likely = [*(answers or text or training.fields), *(keep or []), label or "", *TEXT_NAMES]
     table = open_source(source, reading, labelled=False, columns=likely).held_out
-    if classifier.predicts_scores:
-        documents = _Documents.read(classifier, training, table, text, label, keep)
-        results = _predict_scores(classifier, table, documents)
-    elif answers:
+    if answers is not None:
         results = _predict_pairs(classifier, table, answers, _kept_columns(table, keep))
     else:
-        results = _predict_documents(classifier, training, table, text, label, keep)
-    content = _predictions_csv(results)
-    if out is None:
-        sys.stdout.buffer.write(printable(content.decode()).encode())
-    else:
-        _write_results(out, content, results.summary)
-        say(quiet, f"{plural(len(results.frame), 'prediction')} in {out / 'predictions.csv'}")
+        documents = _Documents.read(classifier, training, table, text, label, keep)
+        if classifier.predicts_scores:
+            results = _predict_scores(classifier, table, documents)
+        else:
+            results = _predict_classes(classifier, training, table, documents)
+    _write(results, out, quiet)
     if results.score and not quiet:
         show_score(results.score, brief=out is None)
     for note in [*results.notes, *_unknown_words_note(classifier, results)]:
         say(quiet, note)
+
+
+def _columns_of_answers(
+    pairs: str | None, folder: Path, model: Model, text: list[str]
+) -> tuple[str, str] | None:
+    """The columns of two answers, for a preference model; None if it is to judge single texts.
+
+    Raises:
+        InputError: `--pairs` is given for another model, or beside `--text`.
+    """
+    if model.pairs and not text:
+        return pair_columns(pairs, folder)
+    if pairs:
+        raise InputError(
+            "--pairs is for preference models; for this one name the text column with --text"
+        )
+    return None
+
+
+def _write(results: _Results, out: Path | None, quiet: bool) -> None:
+    """Write the predictions to a folder, or to standard output if there is none."""
+    content = _predictions_csv(results)
+    if out is None:
+        sys.stdout.buffer.write(printable(content.decode()).encode())
+        return
+    _write_results(out, content, results.summary)
+    say(quiet, f"{plural(len(results.frame), 'prediction')} in {out / 'predictions.csv'}")
 
 
 @dataclass(frozen=True)
@@ -271,16 +290,10 @@ class _Documents:
         return cls(rows, rows["text"].fill_null(""), label_column, label is not None, copied)
 
 
-def _predict_documents(
-    model: Model,
-    training: _Training,
-    table: SourceTable,
-    text: list[str],
-    label: str | None,
-    keep: list[str] | None,
+def _predict_classes(
+    model: Model, training: _Training, table: SourceTable, documents: _Documents
 ) -> _Results:
     """Predict the class of every document, and score the predictions where labels are known."""
-    documents = _Documents.read(model, training, table, text, label, keep)
     label_column = documents.label_column
     rows = documents.rows
     matrix, unknown = model.count(documents.texts)
@@ -291,7 +304,7 @@ def _predict_documents(
     if label_column is not None:
         score = _score(model, f, rows["label"], training.final_labels)
         if score is None:
-            notes.append(_no_score(table, label_column, model, is_chosen=label is not None))
+            notes.append(_no_score(table, label_column, model, is_chosen=documents.is_label_named))
         else:
             frame = frame.insert_column(0, rows["label"].alias("label"))
     frame = _with_probabilities(frame, f, model)

@@ -467,19 +467,20 @@ def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
 
 def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
     """What kind of tokens a finding has, for findings.json."""
-    signs = []
-    if any(suspect.is_fixed_phrase for suspect in group):
-        signs.append(FIXED_PHRASE)
-    if any(suspect.is_form for suspect in group):
-        signs.append("formatting")
+    tokens = [suspect.token for suspect in group]
     words = [without_field(suspect.token) for suspect in group if not suspect.is_form]
-    if any(character.isdigit() for word in words for character in word):
-        signs.append("number")
-    if any(not suspect.is_form for suspect in group):
-        signs.append("word" if all(" " not in suspect.token for suspect in group) else "phrase")
-    if audit.fields and any(audit.fields.is_value(suspect.token) for suspect in group):
-        signs.append("value")
-    return tuple(signs)
+    fields = audit.fields
+    has_value = fields is not None and any(map(fields.is_value, tokens))
+    has_phrase = any(" " in token for token in tokens)
+    has_sign = {
+        FIXED_PHRASE: any(suspect.is_fixed_phrase for suspect in group),
+        "formatting": len(words) < len(group),
+        "number": any(map(str.isdigit, "".join(words))),
+        "word": bool(words) and not has_phrase,
+        "phrase": bool(words) and has_phrase,
+        "value": has_value,
+    }
+    return tuple(sign for sign, holds in has_sign.items() if holds)
 
 
 def headline_of_group(
