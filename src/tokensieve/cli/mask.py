@@ -101,27 +101,27 @@ def _mask(
         if not outcome.removed_tokens and not wrong_rows:
             raise InputError("; ".join(outcome.warnings) or NOTHING_TO_MASK)
 
-    copies = _swapped_copies(
-        [row for number, row in enumerate(rows) if number not in wrong_rows],
-        columns,
-        swap or [],
-        plan,
-        reading.role,
-        source_name,
-    )
+    kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
+    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role, source_name)
     _write(target, [*rows, *copies], wrong_rows, outcome, source_name, bool(leave_out))
-    outcome_text = f"{outcome.n_changed:,} of {len(rows):,} documents changed"
-    if outcome.removed_tokens:
-        outcome_text += f", {plural(len(outcome.removed_tokens), 'token')} removed"
-    if copies:
-        outcome_text += (
-            f", {plural(len(copies), 'counterfactual copy', 'counterfactual copies')} added"
-        )
-    if wrong_rows:
-        kind_of_row = "row" if leave_out else "mislabelled row"
-        outcome_text += f", {plural(len(wrong_rows), kind_of_row)} left out"
-    for line in (*outcome.warnings, f"{outcome_text}: {target.path}"):
+    kind_of_row = "row" if leave_out else "mislabelled row"
+    left_out = plural(len(wrong_rows), kind_of_row) if wrong_rows else ""
+    done = _what_was_done(outcome, len(rows), len(copies), left_out)
+    for line in (*outcome.warnings, f"{done}: {target.path}"):
         say(quiet, line)
+
+
+def _what_was_done(outcome: _Masked, n_rows: int, n_copies: int, left_out: str) -> str:
+    """How many documents were changed, added and left out, and how many tokens removed."""
+    parts = [f"{outcome.n_changed:,} of {n_rows:,} documents changed"]
+    if outcome.removed_tokens:
+        parts.append(f"{plural(len(outcome.removed_tokens), 'token')} removed")
+    if n_copies:
+        copies = plural(n_copies, "counterfactual copy", "counterfactual copies")
+        parts.append(f"{copies} added")
+    if left_out:
+        parts.append(f"{left_out} left out")
+    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
