@@ -104,23 +104,27 @@ def _mask(
     kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
     copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role, source_name)
     _write(target, [*rows, *copies], wrong_rows, outcome, source_name, bool(leave_out))
-    kind_of_row = "row" if leave_out else "mislabelled row"
-    left_out = plural(len(wrong_rows), kind_of_row) if wrong_rows else ""
-    done = _what_was_done(outcome, len(rows), len(copies), left_out)
+    done = _what_was_done(outcome, len(copies), len(kept_rows), len(wrong_rows), bool(leave_out))
     for line in (*outcome.warnings, f"{done}: {target.path}"):
         say(quiet, line)
 
 
-def _what_was_done(outcome: _Masked, n_rows: int, n_copies: int, left_out: str) -> str:
-    """How many documents were changed, added and left out, and how many tokens removed."""
-    parts = [f"{outcome.n_changed:,} of {n_rows:,} documents changed"]
+def _what_was_done(
+    outcome: _Masked, n_copies: int, n_kept: int, n_left_out: int, is_by_request: bool
+) -> str:
+    """How many documents were changed, added and left out, and how many tokens removed.
+
+    Rows are left out because the user asked for it (`is_by_request`), or as mislabelled.
+    """
+    parts = [f"{outcome.n_changed:,} of {n_kept + n_left_out:,} documents changed"]
     if outcome.removed_tokens:
         parts.append(f"{plural(len(outcome.removed_tokens), 'token')} removed")
     if n_copies:
         copies = plural(n_copies, "counterfactual copy", "counterfactual copies")
         parts.append(f"{copies} added")
-    if left_out:
-        parts.append(f"{left_out} left out")
+    if n_left_out:
+        kind_of_row = "row" if is_by_request else "mislabelled row"
+        parts.append(f"{plural(n_left_out, kind_of_row)} left out")
     return ", ".join(parts)
 
 
