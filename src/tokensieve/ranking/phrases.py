@@ -57,7 +57,7 @@ class ModelPhrase:
 def model_phrases(battles: Battles) -> list[ModelPhrase]:
     """The most telling phrases of each model, by the model's place in the alphabet."""
     answers = _answers(battles)
-    if answers["model"].value_counts()["count"].max() < MIN_ANSWERS:
+    if answers.group_by("model").len().filter(pl.col("len") >= MIN_ANSWERS).is_empty():
         return []
     beginnings = battles.texts.gather(answers["text"]).str.head(MAX_CHARACTERS)
     try:

@@ -148,7 +148,7 @@ class _Candidates:
         used = _texts_of(battles, rows)
         counted = count_texts(battles.texts.gather(used), self.vocabulary)
         matrix = sp.csr_array(counted.matrix[:, self.types[list(chosen)]])
-        return _differences(battles, matrix, used, rows).toarray()
+        return np.asarray(_differences(battles, matrix, used, rows).toarray())
 
 
 def _candidates(battles: Battles, rows: Ints) -> _Candidates:
