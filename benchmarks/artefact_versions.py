@@ -2,6 +2,11 @@
 
     python benchmarks/artefact_versions.py SOURCE       the folder `src` of the earlier version
 
+What a version found in the draws of a set is stored in the cache as soon as it is known, so that a
+run that was stopped goes on with the next set. It is stored under a hash of the version's files,
+the coefficients and the draws: if any of them changed, the set is audited again. `--only` stops
+after some sets; figures are written only when all sets are done.
+
 Written down before the first figure. Draws are the sets for reporting that people wrote
 (`artefact_sets.py`), each clean and with PLANTS_PER_SET marks of kinds for reporting, forms among
 them (`artefacts.py`). Both versions audit the same files with default settings, without a baseline.
@@ -14,6 +19,7 @@ set (NATURAL).
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -27,7 +33,7 @@ import numpy as np
 import polars as pl
 
 from artefact_marks import CHOOSING, KINDS, REPORTING, plant
-from artefact_sets import CHOOSING_SETS, GENERATED, NATURAL, REPORTING_SETS
+from artefact_sets import CACHE, CHOOSING_SETS, GENERATED, NATURAL, REPORTING_SETS
 from artefacts import Fitted, draw, stored
 from machine import described
 from tokensieve.evidence.intervals import Share
@@ -62,7 +68,7 @@ class Draw:
     """A file that both versions audit.
 
     Attributes:
-        path: of the file.
+        path: the name of the file in its folder.
         set_name: whose texts it has.
         kind: of the mark; empty if clean.
         names: the words and forms by which a finding may name the mark.
@@ -96,53 +102,70 @@ class Shortcut:
         return bool(tokens) and not any(set(token.split(" ")) & natural for token in tokens)
 
 
-def draws(folder: Path) -> list[Draw]:
-    """Writes the files."""
-    made = []
-    for name in REPORTING_SETS:
-        if name in GENERATED:
+def draws(name: str, folder: Path) -> list[Draw]:
+    """Writes the files of one set."""
+    frame = draw(name)
+    made = [written(frame, folder, Draw("", name, ""))]
+    rng = np.random.default_rng([11, *name.encode()])
+    kinds = [str(kind) for _ in range(2) for kind in rng.permutation(list(REPORTING))]
+    n_planted = 0
+    for number, kind in enumerate(kinds):
+        planted = plant(frame, KINDS[kind], np.random.default_rng([13, number, *name.encode()]))
+        if planted is None or n_planted == PLANTS_PER_SET:
             continue
-        frame = draw(name)
-        made.append(written(frame, folder, Draw("", name, "")))
-        rng = np.random.default_rng([11, *name.encode()])
-        kinds = [str(kind) for _ in range(2) for kind in rng.permutation(list(REPORTING))]
-        n_planted = 0
-        for number, kind in enumerate(kinds):
-            planted = plant(frame, KINDS[kind], np.random.default_rng([13, number, *name.encode()]))
-            if planted is None or n_planted == PLANTS_PER_SET:
-                continue
-            n_planted += 1
-            names = planted.mark.words | planted.mark.forms
-            marked = frame.with_columns(text=planted.texts)
-            made.append(written(marked, folder, Draw("", name, kind, names)))
+        n_planted += 1
+        names = planted.mark.words | planted.mark.forms
+        marked = frame.with_columns(text=planted.texts)
+        made.append(written(marked, folder, Draw("", name, kind, names)))
     return made
 
 
 def written(frame: pl.DataFrame, folder: Path, about: Draw) -> Draw:
     """Writes one file."""
-    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    n_files = len(list(folder.glob("*.parquet")))
+    path = folder / f"{about.set_name}-{n_files}.parquet"
     frame.select("text", "label").write_parquet(path)
-    return Draw(str(path), about.set_name, about.kind, about.names)
+    return Draw(path.name, about.set_name, about.kind, about.names)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a version found, by file."""
+    """What a version found, by file name."""
 
     version: str
     shortcuts: dict[str, list[Shortcut]]
 
 
-def shortcuts_of(source: Path, coefficients: str, made: list[Draw]) -> Found:
-    """What a version finds in each file."""
-    run = subprocess.run(
-        [sys.executable, "-c", AUDIT, coefficients, *[one.path for one in made]],
-        env={**os.environ, "PYTHONPATH": str(source)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    lines = [json.loads(line) for line in run.stdout.splitlines()]
+def state_of(source: Path, coefficients: str, drawn: list[Path]) -> str:
+    """A hash of all that decides what a version finds: its files, the coefficients, the draws."""
+    package = [*source.glob("**/*.py"), *source.glob("**/*.json")]
+    paths = [*sorted(package), *drawn]
+    if coefficients != "-":
+        paths.append(Path(coefficients))
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def shortcuts_of(
+    source: Path, coefficients: str, set_name: str, made: list[Draw], folder: Path
+) -> Found:
+    """What a version finds in each file of a set, from the cache if it was asked before."""
+    state = state_of(source, coefficients, [folder / one.path for one in made])
+    store = CACHE / "artefact_versions" / f"{set_name}-{state}.json"
+    if not store.exists():
+        run = subprocess.run(
+            [sys.executable, "-c", AUDIT, coefficients, *[one.path for one in made]],
+            env={**os.environ, "PYTHONPATH": str(source)},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_text(run.stdout, encoding="utf-8")
+    lines = [json.loads(line) for line in store.read_text(encoding="utf-8").splitlines()]
     shortcuts = {
         line["path"]: [Shortcut(tuple(one["tokens"]), one["level"]) for one in line["shortcuts"]]
         for line in lines
@@ -187,21 +210,32 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("earlier", type=Path, help="the folder src of the earlier version")
-    earlier = parser.parse_args().earlier.resolve()
+    parser.add_argument("--only", type=int, default=len(REPORTING_SETS), help="so many sets")
+    options = parser.parse_args()
+    sets = [name for name in REPORTING_SETS if name not in GENERATED]
     choosing = stored(CHOOSING_SETS)
     fitted = Fitted(choosing.filter(pl.col("kind").is_in(["", *CHOOSING])))
-    with tempfile.TemporaryDirectory() as folder:
-        coefficients = Path(folder) / "coefficients.json"
+    made: list[Draw] = []
+    versions: dict[str, dict[str, list[Shortcut]]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        coefficients = folder / "coefficients.json"
         coefficients.write_text(json.dumps(fitted.to_dict()), encoding="utf-8")
-        made = draws(Path(folder))
-        versions = [
-            shortcuts_of(earlier, "-", made),
-            shortcuts_of(OWN_SOURCE, str(coefficients), made),
-        ]
+        for set_name in sets[: options.only]:
+            of_set = draws(set_name, folder)
+            made += of_set
+            for source, score in (
+                (options.earlier.resolve(), "-"),
+                (OWN_SOURCE, str(coefficients)),
+            ):
+                found = shortcuts_of(source, score, set_name, of_set, folder)
+                versions.setdefault(found.version, {}).update(found.shortcuts)
+            print(set_name, flush=True)
     out: dict[str, object] = {"machine": described("polars", "scikit-learn")}
-    for one in versions:
-        out[one.version] = figures(made, one)
-    RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for version, shortcuts in versions.items():
+        out[version] = figures(made, Found(version, shortcuts))
+    if options.only >= len(sets):
+        RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(out, indent=1, ensure_ascii=False))
 
 
