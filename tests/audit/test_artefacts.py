@@ -13,16 +13,19 @@ from scipy.stats import binom
 from tokensieve.auditing.artefacts.candidates import (
     MAX_CANDIDATES,
     MIN_CANDIDATES,
+    Candidate,
     budget_of_class,
 )
 from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, Area, ClassTexts, UsualArea
-from tokensieve.auditing.artefacts.neighbours import shrunk_excess
-from tokensieve.auditing.artefacts.score import fitted_model
+from tokensieve.auditing.artefacts.neighbours import Neighbours, shrunk_excess
+from tokensieve.auditing.artefacts.reasons import reasons
+from tokensieve.auditing.artefacts.score import Scored, fitted_model
 from tokensieve.auditing.artefacts.shapes import is_family, shape_of, shaped, without_field
 from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
 from tokensieve.auditing.artefacts.traits import (
     NEUTRAL_APART,
     TRAITS,
+    Observed,
     Traits,
     Usual,
     apart_of,
@@ -166,6 +169,29 @@ def test_terms_add_up_to_the_log_odds() -> None:
     for name, curve in zip(TRAITS, model.curves, strict=True):
         assert (np.diff(curve.at) > 0).all() and len(curve.at) == len(curve.adds), name
     assert model.probabilities([traits])[0] == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=1e-6)
+
+
+@pytest.mark.parametrize("classes", [(0,), (0, 2)])
+def test_a_reason_says_how_many_documents_there_are_beyond_one_half(
+    classes: tuple[int, ...],
+) -> None:
+    """The trait ends at one half; the sentence must not."""
+    candidate = Candidate(
+        words=("zebra",),
+        type=0,
+        classes=classes,
+        documents=np.arange(80),
+        n_inside=80,
+        group_size=100,
+        certainty=1.0,
+        p_value=0.0,
+    )
+    traits = Traits(**dict.fromkeys(TRAITS, 0.0) | {"coverage": 0.5})
+    observed = Observed(candidate, traits, Neighbours(inserted=0.0, constancy=0.0))
+    terms = dict.fromkeys(TRAITS, 0.0) | {"coverage": 1.0}
+    (sentence,) = reasons(Scored(observed, 0.9, terms))
+    assert "80%" in sentence
+    assert ("classes" in sentence) == (len(classes) > 1)
 
 
 def test_where_ordinary_words_keep_no_company_its_absence_tells_nothing() -> None:

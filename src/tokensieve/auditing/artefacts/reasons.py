@@ -49,8 +49,10 @@ def reason(one: Scored, trait: str) -> str:
     if trait == "peers":
         return peers_clause(round(math.expm1(one.observed.traits.peers)), is_for)
     if trait == "coverage" and is_for:
-        share = percent(one.observed.traits.coverage, 0)
-        return f"it is in {share} of the documents of the class"
+        # not the trait, which ends at one half
+        share = percent(one.observed.candidate.coverage, 0)
+        owner = "class" if len(one.observed.candidate.classes) == 1 else "classes"
+        return f"it is in {share} of the documents of the {owner}"
     if trait == "relatives":
         n_relatives = round(math.expm1(one.observed.traits.relatives))
         if n_relatives == 0:
