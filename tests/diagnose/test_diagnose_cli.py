@@ -308,9 +308,10 @@ def test_out_of_memory_says_what_to_lower(
 
 def test_the_picture_draws_what_the_table_holds(found: Diagnosis) -> None:
     decides, moves = pictures_in(found)
+    occurs = pl.col("move").is_not_null() & (pl.col("documents") > 0)
     for picture, table, column in (
         (decides, found.most_deciding, "share"),
-        (moves, found.uses.filter(pl.col("move").is_not_null()), "move"),
+        (moves, found.uses.filter(occurs), "move"),
     ):
         rows = specification(picture)["datasets"]["words"]
         top = table.head(len(rows))
