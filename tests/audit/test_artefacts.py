@@ -17,6 +17,7 @@ from tokensieve.auditing.artefacts.candidates import (
     budget_of_class,
 )
 from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, Area, ClassTexts, UsualArea
+from tokensieve.auditing.artefacts.controls import Gaps, place_at
 from tokensieve.auditing.artefacts.neighbours import Neighbours, shrunk_excess
 from tokensieve.auditing.artefacts.reasons import reasons
 from tokensieve.auditing.artefacts.score import Scored, fitted_model
@@ -80,6 +81,23 @@ def word_use(texts: list[str], labels: list[int]) -> WordUse:
         counted.matrix.astype(float), np.array(labels), ("a", "b"), counted.vocabulary.tokens
     )
     return WordUse.of(counts, counted.stream, counted.vocabulary.tokenizer)
+
+
+def test_a_control_word_is_put_anywhere_in_its_documents_also_at_their_edges() -> None:
+    """As in a text that a mark is put into: in short ones, most places are at an edge."""
+    texts = ["one", "two three", "", "four five six", "seven"]
+    use = word_use(texts, [0, 1, 0, 1, 1])
+    gaps = Gaps.of(use, np.array([0, 1, 2, 3]))
+    assert np.bincount(gaps.documents, minlength=5).tolist() == [2, 3, 0, 4, 0]
+    rng = np.random.default_rng(0)
+    drawn = np.array([gaps.draw(np.array([0, 1, 2, 3]), rng) for _ in range(900)])
+    for column, n_gaps in enumerate((2, 3, 4)):
+        n_of_gap = np.unique(drawn[:, column], return_counts=True)[1]
+        assert len(n_of_gap) == n_gaps
+        assert np.abs(n_of_gap / 900 - 1 / n_gaps).max() < 0.06
+    # before the only word of a text: behind its start mark, and always at this distance
+    assert use.order.ids[gaps.places[0] - 1] == use.order.start_mark
+    assert place_at(use, gaps.places[:1]) == 1.0
 
 
 def test_the_context_area_is_that_of_centroids_without_each_document() -> None:

@@ -258,6 +258,28 @@ def test_preference_data_is_never_read_as_labelled_text() -> None:
         read_corpus(pl.DataFrame(shp | {"score_A": [1, 2, 3, 4], "score_B": [4, 3, 2, 1]}))
 
 
+def test_the_verdict_on_two_answers_is_found_whatever_its_name() -> None:
+    answers = {"answer_a": GOOD[:4], "answer_b": BAD[:4]}
+    for values in (["first", "second", "tie", "first"], ["Response A", "Response B"] * 2):
+        with pytest.raises(InputError, match="--pairs answer_a,answer_b --winner outcome_xyz"):
+            read_corpus(pl.DataFrame(answers | {"outcome_xyz": values}))
+    topics = pl.DataFrame(answers | {"topic": ["cats", "dogs"] * 2})
+    with pytest.raises(InputError, match="--label topic"):
+        read_corpus(topics)
+
+
+def test_answers_in_one_cell_and_their_ranks_in_another_are_named_with_a_command() -> None:
+    lists = [[good, bad] for good, bad in zip(GOOD, BAD, strict=True)]
+    ranked = pl.DataFrame({"answers": lists, "ranks": [[1, 2]] * N})
+    with pytest.raises(InputError, match="--pairs answers --ranks ranks"):
+        read_corpus(ranked)
+    corpus = read_corpus(ranked, pairs=("answers",), ranks=("ranks",))
+    assert corpus.texts[0] == GOOD[0]
+    uneven = pl.DataFrame({"answers": lists, "ranks": [[1, 2, 3]] * N})
+    with pytest.raises(InputError, match="cannot tell which column"):
+        read_corpus(uneven)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -40,6 +40,10 @@ ANSWER_STEMS = (
 REJECTED_NAMES = "rejected(_(response|answer|output|completion|message))?|non_preferred_output"
 PROMPT_NAMES = "prompt|question|instruction|query|history"
 VERDICT_NAMES = r"(\w+_)?(verdict|rating|label|labels|result|outcome|judg\w*|annotation|score|vote)"
+# values that name one of two answers, in a column of any name
+NAMES_OF_SIDES = r"((model|answer|response|output|option|assistant)[ _]?)?"
+FIRST_SIDE = NAMES_OF_SIDES + "(a|first|left)"
+SECOND_SIDE = NAMES_OF_SIDES + "(b|second|right)"
 MAX_VERDICTS = 10  # different ones, or a tenth of the rows: a scale, and words for a tie
 WINNER_NAMES = (
     r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|"
@@ -218,9 +222,49 @@ def _verdict_column(table: SourceTable, answers: str) -> str | None:
             continue
         names = list(label_names(cells))
         is_named = re.fullmatch(VERDICT_NAMES, column.strip().lower())
+        if _name_both_sides(names):
+            return column
         if is_named and 1 < len(set(names)) <= max(MAX_VERDICTS, len(names) / 10):
             return column
     return None
+
+
+def _name_both_sides(values: Sequence[str]) -> bool:
+    """Whether some values name the first of two answers, others the second, few anything else."""
+    lowered = [value.strip().lower() for value in values]
+    n_first = sum(bool(re.fullmatch(FIRST_SIDE, value)) for value in lowered)
+    n_second = sum(bool(re.fullmatch(SECOND_SIDE, value)) for value in lowered)
+    others = {value for value in lowered if not re.fullmatch(f"{FIRST_SIDE}|{SECOND_SIDE}", value)}
+    # a tie has a name or two
+    return n_first > 0 and n_second > 0 and len(others) <= 2
+
+
+def _answers_and_numbers_in_cells(table: SourceTable) -> str | None:
+    """All answers to a prompt in one cell, and their ranks or scores in another."""
+    for column, cells in table.sample.items():
+        lists = [cell for cell in cells if isinstance(cell, list) and len(cell) > 1]
+        field = _field_of_answers([answer for cell in lists for answer in cell])
+        if not lists or field is None or any(map(text_key, lists)):
+            continue
+        for other, numbers in table.sample.items():
+            if re.search("rank|score|rating|reward", other.lower()) and _are_as_long(
+                cells, numbers
+            ):
+                name = f"{column}.{field}" if field else column
+                pairs = option("--pairs", joined_names([name]))
+                return f"{pairs} {option(score_flag(other), joined_names([other]))}"
+    return None
+
+
+def _are_as_long(cells: Sequence[Any], numbers: Sequence[Any]) -> bool:
+    """Whether each list has one number for each entry of the list beside it."""
+    return all(
+        isinstance(cell, list)
+        and isinstance(of_cell, list)
+        and len(cell) == len(of_cell)
+        and all(isinstance(number, int | float) for number in of_cell)
+        for cell, of_cell in zip(cells, numbers, strict=True)
+    )
 
 
 def _answers_of_a_tree(table: SourceTable) -> str | None:
@@ -237,6 +281,7 @@ LAYOUTS: tuple[Callable[[SourceTable], str | None], ...] = (
     _two_contrasted_texts,
     _conversation_and_rejected_answer,
     _scored_answers_in_a_cell,
+    _answers_and_numbers_in_cells,
     _two_answers_side_by_side,
     _best_of_a_list,
     _answers_of_a_tree,

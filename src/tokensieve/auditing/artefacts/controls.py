@@ -24,10 +24,12 @@ from tokensieve.auditing.artefacts.candidates import (
 )
 from tokensieve.auditing.artefacts.context import ClassTexts
 from tokensieve.auditing.artefacts.neighbours import (
-    INSIDE,
     PairRates,
+    distances_to_edge,
+    edge_of,
     most_frequent_share,
     shrunk_excess,
+    usual_distance,
 )
 from tokensieve.auditing.artefacts.peers import NEARLY_AS_CERTAIN
 from tokensieve.auditing.artefacts.score import ACCUSED, fitted_model, scored
@@ -123,7 +125,7 @@ def limits_of_class(
     use = found.use
     documents = use.documents_of_class(label)
     texts = ClassTexts.of(use, label)
-    gaps = gaps_of_class(use, label)
+    gaps = Gaps.of(use, documents)
     pool = [
         candidate.candidate for candidate in found.scored if label in candidate.candidate.classes
     ]
@@ -131,7 +133,7 @@ def limits_of_class(
     for rate in RATES:
         n_documents = round(rate * len(documents))
         n_found = 0
-        if is_candidate(use, label, n_documents) and len(gaps):
+        if is_candidate(found, label, n_documents):
             words = [
                 inserted_word(use, label, rng.choice(documents, n_documents, replace=False))
                 for _ in range(n_trials)
@@ -141,13 +143,19 @@ def limits_of_class(
     return limits
 
 
-def is_candidate(use: WordUse, label: int, n_documents: int) -> bool:
-    """Whether a word in so many documents of one class, and in no other, would be looked at."""
-    counts = use.counts
+def is_candidate(found: ArtefactSearch, label: int, n_documents: int) -> bool:
+    """Whether a word in so many documents of one class, and in no other, would be looked at.
+
+    With false discoveries controlled, what is no less certain than a word that is significant is
+    significant itself; without such a word, Bonferroni's limit holds.
+    """
+    counts = found.use.counts
     share = counts.class_sizes[label] / counts.n_documents
     n_choices = counts.n_classes * (counts.n_classes - 1)
     n_tests = int((counts.present.sum(axis=1) >= MIN_DOCUMENTS).sum())
-    is_significant = share**n_documents * n_choices * n_tests < LEVEL  # Bonferroni, for one word
+    p_value = share**n_documents * n_choices
+    p_of_significant = [candidate.candidate.p_value for candidate in found.scored]
+    is_significant = p_value * n_tests < LEVEL or p_value <= max(p_of_significant, default=0.0)
     fewest_documents = max(MIN_DOCUMENTS, MIN_COVERAGE * counts.class_sizes[label])
     return bool(n_documents >= fewest_documents and is_significant)
 
@@ -174,7 +182,7 @@ def inserted_word(use: WordUse, label: int, documents: Ints) -> Candidate:
 def n_accused(
     words: Sequence[Candidate],
     texts: ClassTexts,
-    gaps: Ints,
+    gaps: Gaps,
     pool: Sequence[Candidate],
     found: ArtefactSearch,
     rng: np.random.Generator,
@@ -192,7 +200,7 @@ def n_accused(
     rates = found.usual.pairs[words[0].classes[0]]
     traits = []
     for word, area in zip(words, areas, strict=True):
-        places = rng.choice(gaps, len(word.documents))
+        places = gaps.draw(word.documents, rng)
         traits.append(
             Traits(
                 apart=apart_of(area, found.usual, words[0].classes[0]),
@@ -209,32 +217,65 @@ def n_accused(
                 group=0.0,
                 edge=0.0,
                 run=0.0,
-                place=0.0,
+                place=place_at(found.use, places),
             )
         )
     return int((fitted_model().probabilities(traits) >= ACCUSED).sum())
 
 
-def gaps_of_class(use: WordUse, label: int) -> Ints:
-    """The positions of a class's texts before which a word can be put between two words."""
-    order = use.order
-    is_of_class = use.counts.labels[order.documents] == label
-    is_word = order.ids < len(order.words)
-    is_gap = is_of_class[1:] & is_word[1:] & is_word[:-1]
-    return np.flatnonzero(is_gap) + 1
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Where a word can be put into the texts of a class: between two words, or at an edge.
+
+    Attributes:
+        places: the positions before which it can stand, ascending.
+        documents: the document of each of them, ascending.
+    """
+
+    places: Ints
+    documents: Ints
+
+    @classmethod
+    def of(cls, use: WordUse, documents: Ints) -> Gaps:
+        """All gaps of some documents."""
+        order = use.order
+        is_in_text = edge_of(order, order.ids[:-1], order.ids[1:]) >= 0
+        is_searched = np.zeros(use.counts.n_documents, dtype=bool)
+        is_searched[documents] = True
+        places = np.flatnonzero(is_in_text & is_searched[order.documents[1:]]) + 1
+        return cls(places, order.documents[places].astype(np.int64))
+
+    def draw(self, documents: Ints, rng: np.random.Generator) -> Ints:
+        """A random gap of each document; none of a document without a word."""
+        first = np.searchsorted(self.documents, documents, side="left")
+        n_gaps = np.searchsorted(self.documents, documents, side="right") - first
+        has_gap = n_gaps > 0
+        places: Ints = self.places[first[has_gap] + rng.integers(0, n_gaps[has_gap])]
+        return places
 
 
 def inserted_at(use: WordUse, places: Ints, rates: PairRates) -> float:
     """How much a word at these gaps looks inserted."""
-    is_elsewhere = use.order.is_recurring_pair[places - 1]
-    recurring = np.full(len(places), rates.recurring[INSIDE])
-    skipped = np.full(len(places), rates.skipped[INSIDE])
-    excess = shrunk_excess(is_elsewhere, recurring, skipped)
+    order = use.order
+    is_elsewhere = order.is_recurring_pair[places - 1]
+    edges = edge_of(order, order.ids[places - 1], order.ids[places])
+    excess = shrunk_excess(is_elsewhere, rates.recurring[edges], rates.skipped[edges])
     return float(np.clip(excess, *INSERTED_RANGE))
+
+
+def place_at(use: WordUse, places: Ints) -> float:
+    """The largest fraction of these gaps at one distance from an edge of their texts."""
+    if not len(places):
+        return 0.0
+    before = usual_distance(distances_to_edge(use.order, places - 1, -1))
+    behind = usual_distance(distances_to_edge(use.order, places, 1))
+    return max(before.share, behind.share)
 
 
 def constancy_at(use: WordUse, places: Ints) -> float:
     """The less constant neighbour's share of a word at these gaps."""
+    if not len(places):
+        return 0.0
     spelled = use.order.spelled
     return min(most_frequent_share(spelled[places - 1]), most_frequent_share(spelled[places]))
 
