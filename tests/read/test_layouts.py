@@ -268,6 +268,21 @@ def test_the_verdict_on_two_answers_is_found_whatever_its_name() -> None:
         read_corpus(topics)
 
 
+def test_lists_of_texts_are_named_with_what_to_write_instead() -> None:
+    patterns = [[f"a greeting of {i} words", f"how is number {i} today"] for i in range(40)]
+    intents = pl.DataFrame({"tag": ["greet", "bye"] * 20, "patterns": patterns})
+    lists = [[good, bad] for good, bad in zip(GOOD, BAD, strict=True)]
+    asked = [f"what is said of it, {i}?" for i in range(N)]
+    best_first = {"instruction": asked, "input": [""] * N, "output": lists}
+    for frame, name in ((intents, "patterns"), (pl.DataFrame(best_first), "output")):
+        with pytest.raises(
+            InputError, match=f"'{name}' holds several texts a row.*chosen,rejected"
+        ):
+            read_corpus(frame)
+    tags = pl.DataFrame({"text": GOOD, "tags": [["red", "blue"], ["blue"]] * (N // 2)})
+    assert len(read_corpus(tags, having="red").texts) == N
+
+
 def test_answers_in_one_cell_and_their_ranks_in_another_are_named_with_a_command() -> None:
     lists = [[good, bad] for good, bad in zip(GOOD, BAD, strict=True)]
     ranked = pl.DataFrame({"answers": lists, "ranks": [[1, 2]] * N})
@@ -276,7 +291,7 @@ def test_answers_in_one_cell_and_their_ranks_in_another_are_named_with_a_command
     corpus = read_corpus(ranked, pairs=("answers",), ranks=("ranks",))
     assert corpus.texts[0] == GOOD[0]
     uneven = pl.DataFrame({"answers": lists, "ranks": [[1, 2, 3]] * N})
-    with pytest.raises(InputError, match="cannot tell which column"):
+    with pytest.raises(InputError, match="'answers' holds several texts a row"):
         read_corpus(uneven)
 
 

@@ -208,6 +208,8 @@ def _unclear_text(
     table: SourceTable, columns: Sequence[str], candidates: Sequence[str], label_is_open: bool
 ) -> InputError:
     """The error if several columns may hold the text, or none does, with a command."""
+    if lists := _lists_of_texts(table, columns):
+        return _several_texts_a_row(table, lists)
     candidates = list(candidates) or _nested_texts(table, columns)
     if not candidates and label_is_open:
         # a column that another option names, such as --by, may still be the text
@@ -303,6 +305,8 @@ def _unclear_label(
 
     Of objects the field inside is named, and of columns of 0 and 1 all of them.
     """
+    if lists := _lists_of_texts(table, candidates):
+        return _several_texts_a_row(table, lists)
     candidates = sorted(candidates, key=lambda name: name.lower() in ANNOTATOR_KEYS)
     nested = [path for name in candidates for path in fields_inside(table, name)]
     if nested and not any(_could_be_classes(table.sample[name]) for name in candidates):
@@ -322,6 +326,25 @@ def _unclear_label(
     return InputError(
         f"{table.name}: cannot tell which column holds the label: {listed(candidates)}? "
         f"Pass {command} {option('--label', candidates[0])}{alternative}{_possible_cause(table)}"
+    )
+
+
+def _lists_of_texts(table: SourceTable, columns: Sequence[str]) -> str | None:
+    """The first column whose cells are lists of texts, such as all answers to a prompt."""
+    for name in columns:
+        cells = [cell for cell in table.sample[name] if cell is not None]
+        texts = [text for cell in cells if isinstance(cell, list) for text in cell]
+        are_lists = bool(cells) and all(isinstance(cell, list) for cell in cells)
+        if are_lists and all(isinstance(text, str) for text in texts) and _is_prose(texts):
+            return name
+    return None
+
+
+def _several_texts_a_row(table: SourceTable, name: str) -> InputError:
+    return InputError(
+        f"{table.name}: {name!r} holds several texts a row. If each has the row's label, write a "
+        "row for each text; if the first is the best answer, write it and another one into two "
+        "columns, chosen and rejected, and pass --pairs chosen,rejected"
     )
 
 
