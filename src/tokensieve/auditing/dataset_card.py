@@ -7,7 +7,7 @@ from tokensieve.auditing.result import Audit
 from tokensieve.escape import for_display
 from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.report.markdown import markdown
-from tokensieve.wording import count, percent
+from tokensieve.wording import count, percent, plural
 
 MAX_FINDINGS = 12
 MAX_CLASSES = 12
@@ -82,5 +82,5 @@ def _predictors(audit: Audit) -> Table:
         Column("Attention", "plain", digits=1, unit="1 is average"),
     )
     n_more = len(audit.classes) - MAX_CLASSES
-    omission = f"and {n_more} more classes" if n_more > 0 else ""
-    return Table("", columns, rows, omission, first=len(rows))
+    omission = f"and {plural(n_more, 'more class', 'more classes')}" if n_more > 0 else ""
+    return Table(title="", columns=columns, rows=rows, note=omission, first=len(rows))

@@ -96,7 +96,7 @@ def _mask(
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
-    if plan.tokens or not (wrong_rows or swap or leave_out):
+    if plan.tokens or not (wrong_rows or swap or leave_out):  # else nothing was asked for
         outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
         if not outcome.removed_tokens and not wrong_rows:
             raise InputError("; ".join(outcome.warnings) or NOTHING_TO_MASK)

@@ -58,7 +58,13 @@ class Diagnosis(DiagnosisResult):
 
     @staticmethod
     def limits_from(written: Sequence[str]) -> dict[str, float]:
-        """`--fail-on`: `share=0.2`, `share=20%`, `unsupported=0`; another is an InputError."""
+        """What `--fail-on` allows: `share=0.2` (or `share=20%`), `unsupported=0` (words).
+
+        Of a kind that is given twice the last one counts.
+
+        Raises:
+            InputError: another kind, or a number that it cannot have.
+        """
         limits: dict[str, float] = {}
         for item in written:
             kind, _, limit = item.partition("=")
@@ -69,8 +75,8 @@ class Diagnosis(DiagnosisResult):
             if limit.endswith("%"):
                 number /= 100
             is_share = kind == "share" and 0 <= number <= 1
-            is_number = kind == "unsupported" and number >= 0 and number % 1 == 0
-            if not is_share and not is_number:
+            is_count = number >= 0 and number % 1 == 0 and not limit.endswith("%")
+            if not is_share and not (kind == "unsupported" and is_count):
                 raise InputError(
                     f"--fail-on {item!r} is not of the form share=SHARE or unsupported=WORDS, "
                     "for example share=0.2"

@@ -315,15 +315,19 @@ def tested_orders(counts: PairCounts, first: Ints, second: Ints) -> Tested:
 
 
 def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
-    """Whether an ordered pair has no effect without the documents where b directly follows a."""
+    """Whether each ordered pair is a phrase: the two words tell the class only side by side.
+
+    The test of the pair is repeated without the documents in which b directly follows a. Where it
+    is no longer significant, the phrase "a b" explains the pair.
+    """
     n_adjacent = counts.adjacent[:, tested.first, tested.second].sum(axis=0).astype(np.int64)
-    n_right = counts.adjacent[tested.label, tested.first, tested.second].astype(np.int64)
+    adjacent_of_class = counts.adjacent[tested.label, tested.first, tested.second]
+    n_apart = tested.n_with - n_adjacent
+    n_apart_of_class = tested.n_right - adjacent_of_class.astype(np.int64)
+    n_compared = n_apart + tested.n_others
+    n_compared_of_class = n_apart_of_class + tested.n_others_right
     p_apart = fisher_p(
-        tested.n_right - n_right,
-        tested.n_with - n_adjacent,
-        tested.n_right + tested.n_others_right - n_right,
-        tested.n_with + tested.n_others - n_adjacent,
-        len(counts.class_sizes),
+        n_apart_of_class, n_apart, n_compared_of_class, n_compared, len(counts.class_sizes)
     )
     return np.asarray(p_apart >= PHRASE_LEVEL)
 

@@ -125,7 +125,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
             for name, value in model.settings.items()
         }
         if not isinstance(self.random_state, int | np.integer):
-            # a random state is no JSON value, and a clone draws anew
+            # None or a generator: the next training draws its own seed, as this one did
             stored["random_state"] = None
         return stored
 
@@ -197,7 +197,9 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         if given is None:
             return self.tokens_
         names = np.asarray([str(name) for name in given], dtype=object)
-        if self.vocabulary_ is not None or len(names) != len(self.scores_):
+        if self.vocabulary_ is not None:
+            raise InputError("a model of texts names its tokens: pass no other names")
+        if len(names) != len(self.scores_):
             raise InputError(
                 f"{len(names)} names for {len(self.scores_)} columns of counts: pass one for each"
             )

@@ -76,7 +76,7 @@ def _annotator(entry: dict[str, Any]) -> str | None:
         person = entry.get(key)
         if isinstance(person, dict):
             person = next((person[name] for name in NAME_KEYS if person.get(name)), None)
-        if person is not None and not isinstance(person, list | dict):
+        if person not in (None, "") and not isinstance(person, list | dict):
             return str(person)
     return None
 

@@ -162,7 +162,16 @@ def table_layout(start: Sequence[str], settings: SourceSettings, usual: str) -> 
 def _layout_below_title(
     lines: _Start, marks: Sequence[str], usual: str, n_above: int, n_lines: int
 ) -> _LayoutBelow | None:
-    """The table below a title of up to five lines; None if there is none."""
+    """The table below a title of up to five lines; None if there is none.
+
+    Args:
+        lines: the beginning of the file.
+        marks: what may separate the fields.
+        usual: the mark that the file's ending promises.
+        n_above: lines that were skipped already.
+        n_lines: lines of the beginning.
+    """
+    # a header and one row must remain
     last = min(n_above + MAX_TITLE_LINES, n_lines - 2)
     for skip in range(n_above + 1, last + 1):
         below = _layout_below(lines, marks, usual, skip)

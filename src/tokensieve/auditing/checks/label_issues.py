@@ -67,20 +67,25 @@ class AuditLabelIssues:
 
 @computed_once
 def label_issues(audit: AuditContext) -> AuditLabelIssues:
-    """Training documents that may have the wrong label."""
+    """Training documents that may have the wrong label.
+
+    `task.total` computes a number (or a table) of each part of the documents and adds them up;
+    on a cluster the parts are on other machines, and only one of them is at hand here.
+    """
     task = audit.task
     train = audit.train
     model = audit.learned.model
     probabilities_of = task.folds(train, model, audit.learned.settings)
-    if probabilities_of is None:
+    if probabilities_of is None:  # too few documents for models that did not see some of them
         return AuditLabelIssues(LabelIssues.none(), 0, pl.DataFrame())
 
-    sums = task.total(train, _own_probabilities, probabilities_of)
+    # how sure the models usually are of each class: the threshold of an issue
+    thresholds = task.total(train, _own_probabilities, probabilities_of)
     small_model = replace(model, vocabulary=None)  # it may travel to other machines
-    clearest = task.total(train, _clearest, probabilities_of, sums, task, small_model)
-    at_hand = find_label_issues(probabilities_of(train), train.counts.labels, sums, task.size)
+    clearest = task.total(train, _clearest, probabilities_of, thresholds, task, small_model)
+    at_hand = find_label_issues(probabilities_of(train), train.counts.labels, thresholds, task.size)
     listed = clearest.table.with_columns(pl.col("margin").round(MARGIN_DIGITS))
-    not_judged = np.flatnonzero(~sums.is_learned).tolist()
+    not_judged = np.flatnonzero(~thresholds.is_learned).tolist()
     return AuditLabelIssues(
         at_hand, clearest.n_clear, listed, tuple(audit.class_names[k] for k in not_judged)
     )
@@ -111,13 +116,13 @@ def _own_probabilities(part: CountedCorpus, probabilities_of: ProbabilitiesOf) -
 def _clearest(
     part: CountedCorpus,
     probabilities_of: ProbabilitiesOf,
-    sums: OwnProbabilities,
+    thresholds: OwnProbabilities,
     task: Task,
     model: Model,
 ) -> _Clearest:
     """The clearest issues among some documents."""
     counts = replace(part.counts, tokens=model.tokens)
-    issues = find_label_issues(probabilities_of(part), counts.labels, sums, task.size)
+    issues = find_label_issues(probabilities_of(part), counts.labels, thresholds, task.size)
     documents = issues.documents[:MAX_LISTED]
     looks_like = issues.looks_like[:MAX_LISTED]
     class_names = pl.Series(list(map(str, counts.classes)), dtype=pl.String)

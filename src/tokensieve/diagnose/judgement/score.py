@@ -92,7 +92,7 @@ class Candidates:
         )
 
     def _largest_other(self, size: Floats) -> Floats:
-        """Of each candidate, the largest size of a rival.
+        """Of each candidate, the largest size (a log move) of a rival.
 
         A rival is no part of the same thing, and occurs in the documents: how far a form moves
         predictions that no document has says nothing about what the model relies on.

@@ -363,7 +363,12 @@ class Reader:
             )
 
     def _find_position(self, probe: list[Input]) -> Position:
-        """Where the gradient of a random mix of the logits meets the last hidden states."""
+        """The token whose last hidden state the logits are computed from.
+
+        It is where the gradient of a random mix of the logits is not zero. The gradient is taken
+        half of the way from padding's embeddings to the text's: at the text itself it may vanish
+        (a saturated model). Without padding, inputs of several lengths cannot be compared.
+        """
         if self.padding == "none" or not self.differentiable:
             return UNKNOWN_POSITION
         inputs = self._inputs(probe)

@@ -207,12 +207,19 @@ def circles_of(
 
 
 class _Name(NamedTuple):
-    """A name on the picture: its text, its middle and half its width, and how it hangs."""
+    """A name on the picture, in units of the horizontal axis.
+
+    Attributes:
+        text: the token, cut if it is long.
+        middle: the middle of the written name.
+        half_width: half of its width.
+        align: what stands at the token's own x: the name's left end, its right end or its center.
+    """
 
     text: str
     middle: float
     half_width: float
-    side: str
+    align: str
 
 
 def _name_at(token: str, x: float) -> _Name:
@@ -220,10 +227,10 @@ def _name_at(token: str, x: float) -> _Name:
     text = for_display(token, LONGEST_NAME)
     half_width = LETTER_WIDTH * min(len(text), LONGEST_NAME) + NAME_PADDING
     if x < -EDGE:
-        return _Name(text, x + half_width, half_width, "left")
+        return _Name(text, middle=x + half_width, half_width=half_width, align="left")
     if x > EDGE:
-        return _Name(text, x - half_width, half_width, "right")
-    return _Name(text, x, half_width, "center")
+        return _Name(text, middle=x - half_width, half_width=half_width, align="right")
+    return _Name(text, middle=x, half_width=half_width, align="center")
 
 
 class _Places:
@@ -305,13 +312,13 @@ def _placed_name(places: _Places, token: str, x: float, y: float) -> Specificati
     is_above = places.take(name, y + NAME_ABOVE * places.height)
     if not is_above and not places.take(name, y + NAME_BELOW * places.height):
         return None
-    return {"side": name.side, "under": not is_above, "text": name.text}
+    return {"align": name.align, "under": not is_above, "text": name.text}
 
 
 def point_names() -> list[Specification]:
     """The layers of names, each over or under its point, clear of a ring around it."""
     style = {
-        "align": {"expr": "datum.side"},
+        "align": {"expr": "datum.align"},
         "dy": {"expr": "datum.under ? 19 : -12"},
         "fontSize": 12,
         "fontWeight": {"expr": "datum.weight"},
