@@ -44,6 +44,7 @@ from tokensieve.wording import percent
 
 MAX_MARKS = 5  # a page shows the most serious shortcuts
 MAX_NAMED_TOKENS = 2  # in each row of a table, where the headline names more
+# of a mark with one token
 DESCRIPTIONS: dict[GroupName, str] = {
     "all": "all documents",
     "contradicts": "documents where it contradicts the label",
@@ -51,6 +52,20 @@ DESCRIPTIONS: dict[GroupName, str] = {
     "removed": "documents of its class, with it removed",
     "inserted": "documents of other classes, with it inserted",
 }
+# of a mark with several
+DESCRIPTIONS_OF_SEVERAL: dict[GroupName, str] = {
+    "all": "all documents",
+    "contradicts": "documents where they contradict the label",
+    "without": "documents without them",
+    "removed": "documents of their class, with them removed",
+    "inserted": "documents of other classes, with one of them inserted",
+}
+
+
+def group_description(mark: Mark, group: GroupName) -> str:
+    """What the documents of a group have to do with a mark."""
+    descriptions = DESCRIPTIONS_OF_SEVERAL if len(mark.tokens) > 1 else DESCRIPTIONS
+    return descriptions[group]
 
 
 @dataclass(frozen=True)
@@ -105,7 +120,8 @@ class RepairEffect:
         effect = with_groups[0]
         worst = effect.groups[0]
         return (
-            f"{quoted(effect.mark.tokens)}: on {DESCRIPTIONS[worst.group]}, accuracy "
+            f"{quoted(effect.mark.tokens)}: on {group_description(effect.mark, worst.group)}, "
+            "accuracy "
             f"{_change(worst)}; overall it {_change(self.overall)}."
         )
 
@@ -124,7 +140,8 @@ class RepairEffect:
         for effect in self.marks:
             name = quoted(effect.mark.tokens, most=MAX_NAMED_TOKENS)
             rows += [
-                _cells(f"{name}: {DESCRIPTIONS[result.group]}", result) for result in effect.groups
+                _cells(f"{name}: {group_description(effect.mark, result.group)}", result)
+                for result in effect.groups
             ]
         note = "p: a test of the documents that only one of the two models gets right."
         return Table("", columns, tuple(rows), note=note)

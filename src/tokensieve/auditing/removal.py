@@ -14,6 +14,8 @@ from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.masking import mask_texts, places_of_tokens
+from tokensieve.auditing.phrases import quoted
+from tokensieve.auditing.unspaced_phrases import whole_unspaced
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import CountedCorpus
@@ -43,10 +45,17 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
         phrases = _whole_phrases(maskable, finding, train)
     mask = tokens_to_cut(phrases, known_tokens, tokenizer)
     mask = tuple(dict.fromkeys([*mask, *_ratings_in_words([*maskable, *phrases], train)]))
+    texts = _texts_of(finding, train).head(MAX_TEXTS_TRIED)
     if len(mask) > 1:
-        texts = _texts_of(finding, train).head(MAX_TEXTS_TRIED)
         mask = _without_parts_of_others(mask, texts, tokenizer)
-    return replace(finding, maskable=maskable, mask=mask)
+    whole = whole_unspaced(mask, texts, tokenizer)
+    if not whole:  # nothing but letters of other words
+        return finding
+    details = finding.details
+    phrases = [token for token in whole if token not in finding.tokens and token not in mask]
+    if phrases:
+        details = (*details, f"in full: {quoted(phrases)}")
+    return replace(finding, maskable=maskable, mask=whole, details=details)
 
 
 def _texts_of(finding: Finding, train: CountedCorpus) -> pl.Series:

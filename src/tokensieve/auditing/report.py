@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from tokensieve.auditing.broken_link import GroupAccuracy
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import PROBABLE_SHORTCUT, Finding
-from tokensieve.auditing.link_report import DESCRIPTIONS, RepairEffect
+from tokensieve.auditing.link_report import RepairEffect, group_description
 from tokensieve.auditing.next_steps import (
     NextCommands,
     mask_command_over_budget,
@@ -267,26 +268,40 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
             f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
             f"{them}: {change_clause(everywhere)}."
         )
-    sentences.append(_where_misleading(audit, them))
+    where_misleading = _where_misleading(audit, them)
+    if where_misleading:
+        sentences.append(where_misleading)
     return sentences
 
 
 def _where_misleading(audit: AuditData, them: str) -> str:
-    """Both models in the worst group of the most serious shortcut that has one."""
+    """Both models in the worst group of the most serious shortcut that has one; empty if that says
+    nothing."""
     effect = audit.misleading.without_shortcuts
     marks = [] if effect is None else [mark for mark in effect.marks if mark.groups]
     if not marks:
         return (
             f"The test set contains {them} too, so accuracy can be lower on texts without {them}."
         )
-    worst = marks[0].groups[0]
-    mark = quoted(marks[0].mark.tokens, most=MAX_TOKENS_OF_MARK)
+    groups = [group for group in marks[0].groups if not _is_untouched(group)]
+    if not groups:
+        return ""
+    worst = groups[0]
+    mark = marks[0].mark
+    n_tokens = len(mark.tokens)
     return (
-        f"The test set contains {them} too. Where {mark} misleads most, on "
-        f"{DESCRIPTIONS[worst.group]}, the model predicts {percent(worst.before)} correctly, and "
-        f"{percent(worst.after)} when it is trained without {them}: "
-        f"{change_clause(worst.difference)}."
+        f"The test set contains {them} too. Where {quoted(mark.tokens, most=MAX_TOKENS_OF_MARK)} "
+        f"{verb(n_tokens, 'mislead')} most, on {group_description(mark, worst.group)}, the model "
+        f"predicts {percent(worst.before)} correctly, and {percent(worst.after)} when it is "
+        f"trained without {them}: {change_clause(worst.difference)}."
     )
+
+
+def _is_untouched(group: GroupAccuracy) -> bool:
+    """Whether a group is documents without the mark, and both models predict all of them alike."""
+    difference = group.difference
+    n_changed = difference.only_before + difference.only_after
+    return group.group == "without" and n_changed == 0
 
 
 def _misleading_sections(audit: AuditData) -> list[Section]:
@@ -325,7 +340,7 @@ def _other_sentence(other: RepairEffect) -> str:
     mark = quoted(marks[0].mark.tokens, most=MAX_TOKENS_OF_MARK)
     return (
         f"{overall}, and {percent(worst.before)} of the {worst.n_documents:,} "
-        f"{DESCRIPTIONS[worst.group]} ({mark}). "
+        f"{group_description(marks[0].mark, worst.group)} ({mark}). "
         "A file says nothing about changed copies; `compare --on` also takes a transformer."
     )
 

@@ -129,6 +129,11 @@ def is_unspaced_word(word: str) -> bool:
     return bool(_are_words(pl.Series([word]))[0])
 
 
+def is_unspaced(word: str) -> bool:
+    """Whether a word is written in a script without spaces; a single character is, too."""
+    return bool(pl.Series([word]).str.contains(_LETTERS)[0])
+
+
 def _are_words(words: pl.Series) -> pl.Series:
     # in two steps: in one, the pattern would divide a cluster where that makes two of it
     return words.str.contains(_LETTERS) & (words.str.count_matches(CLUSTER) >= 2)

@@ -45,10 +45,12 @@ from tokensieve.auditing.copies import first_copies
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import MEDIUM_SEVERITY, PROBABLE_SHORTCUT
 from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class, quoted
+from tokensieve.auditing.unspaced_phrases import is_letter_of_words
 from tokensieve.escape import for_display
 from tokensieve.model.attention import decide
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
+from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural, verb
 
@@ -114,7 +116,7 @@ class Shortcut(Check):
 
     def _finding(self, audit: AuditContext, group: Sequence[Suspect]) -> Finding:
         """The group as one finding; its most certain suspect predicts each document."""
-        group = without_explained(audit, group)
+        group = without_letters(without_explained(audit, group), audit.tokenizer)
         evidence = GroupEvidence.of(audit, group)
         group = meaningful_first(group, len(evidence.documents))
         tokens = tuple(suspect.token for suspect in group)
@@ -247,6 +249,15 @@ def without_explained(audit: AuditContext, group: Sequence[Suspect]) -> list[Sus
             if not is_value:  # words stay a shortcut without the column
                 is_covered[suspect.documents] = True
     return unexplained
+
+
+def without_letters(group: Sequence[Suspect], tokenizer: Tokenizer) -> list[Suspect]:
+    """A finding's suspects without single letters of a script without spaces, if there are others.
+
+    Such a letter is a piece of a phrase that the lexicon does not know as one word.
+    """
+    words = [one for one in group if one.is_form or not is_letter_of_words(one.token, tokenizer)]
+    return words or list(group)
 
 
 def rank_in_finding(suspect: Suspect) -> tuple[float, ...]:
