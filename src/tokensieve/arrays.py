@@ -24,6 +24,7 @@ T = TypeVar("T")
 ENTRIES_PER_BLOCK = 2**22  # stored entries of a matrix that are in memory together: 32 MB of floats
 MIN_SIZE_FOR_THREADS = 100_000  # less work than that is done before the threads have started
 MIN_IDS_FOR_RANGES = 1_000  # distinct samples, so that ranges hold about as many ids each
+MAX_ID = 2**63 - 1
 MAX_SAMPLED_IDS = 10_000  # ids that are sorted to find ranges of equal size
 
 
@@ -124,13 +125,16 @@ def in_ranges(work: Callable[[int, int], T], ids: NDArray[np.integer]) -> list[T
     There is one range for each core, but a single one for few ids, and results are in order. The
     first range begins at −1, the last ends at 2⁶³ − 1.
     """
-    sample = np.sort(ids[:: max(len(ids) // MAX_SAMPLED_IDS, 1)])
+    step = max(len(ids) // MAX_SAMPLED_IDS, 1)
+    sample = np.sort(ids[::step])
     sample = sample[sample >= 0]
+    n_samples = len(sample)
+    # range i … j − 1 of the sample holds the ids from limits[i] to below limits[j]
+    limits = [-1, *sample[1:].tolist(), MAX_ID]
 
     def work_on(run: slice) -> T:
-        low = -1 if run.start == 0 else int(sample[run.start])
-        high = 2**63 - 1 if run.stop == len(sample) else int(sample[run.stop])
-        return work(low, high)
+        return work(limits[run.start], limits[run.stop])
 
-    size = len(ids) if len(sample) > MIN_IDS_FOR_RANGES else 0
-    return in_threads(work_on, len(sample), size)
+    if n_samples > MIN_IDS_FOR_RANGES:
+        return in_threads(work_on, n_samples, size=len(ids))
+    return [work(-1, MAX_ID)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Content = str | bytes | Callable[[Path], None]
 
 # JSON takes up to twenty times its size in memory
+MEGABYTE = 10**6  # bytes
 MAX_SIZE = 2**26  # bytes: 64 MiB
 MAX_SIZE_OF_RESULT = 2**31  # bytes; a table of tokens is read in parts
 STAGING = ".tokensieve-"  # names of folders for files that are not in their place yet
@@ -495,7 +496,7 @@ def _writing(folder: Path, size: int = 0) -> Iterator[None]:
         if problem.errno in _DISK_IS_FULL:
             advice = "free some space or name another folder"
             if size:
-                needed = f" ({size / 1e6:,.1f} MB are needed)"
+                needed = f" ({size / MEGABYTE:,.1f} MB are needed)"
         raise InputError(
             f"cannot write to {str(folder)!r}: {problem.strerror or problem}{needed}; "
             f"{advice} with --out"
@@ -550,7 +551,7 @@ class Folder:
                 reason = "no space left, or a limit on the size of files"
             size = ""
             if needed is not None:
-                size = f", which need up to {max(needed, 10**6) / 1e9:.3f} GB"
+                size = f", which need up to {max(needed, MEGABYTE) / (1000 * MEGABYTE):.3f} GB"
             raise InputError(
                 f"cannot write temporary files in {tempfile.gettempdir()!r}{size} ({reason}): free "
                 "some space, or set TMPDIR to a folder on a larger disk"

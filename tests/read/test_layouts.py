@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import subprocess
 import sys
@@ -624,6 +625,17 @@ def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Pat
     assert len(read_corpus(tmp_path / "good.xlsx").labels) == len(
         read_corpus(tmp_path / "good.xlsx", limits=False).labels
     )
+
+
+def test_a_workbook_without_its_end_is_one_line_whatever_its_size(tmp_path: Path) -> None:
+    content = layouts.workbook(layouts.PLAIN)
+    (tmp_path / "cut.xlsx").write_bytes(content[: len(content) // 2])
+    sparse = tmp_path / "sparse.xlsx"
+    sparse.write_bytes(content)
+    os.truncate(sparse, 200 * 2**30)  # zeros that take no room on the disk
+    for name in ("cut.xlsx", "sparse.xlsx"):
+        with pytest.raises(InputError, match=f"{name} .* its end is missing"):
+            read_corpus(tmp_path / name)
 
 
 def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(

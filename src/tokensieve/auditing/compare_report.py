@@ -343,13 +343,19 @@ def _row(change: dict[str, object], has_several_classes: bool) -> tuple[object, 
 
 def _finding_counts(found: ComparedAudits) -> list[tuple[object, ...]]:
     """The title of each kind of finding, and how many of it each audit has."""
-    is_for_pairs = set(found.before.classes) == {"chosen", "rejected"}
-    task = Preferences if is_for_pairs else Labels
-    titles = {check.name: check.title for check in all_checks() if task in check.tasks}
+    titles = _titles_of_checks(is_for_pairs=set(found.before.classes) == {"chosen", "rejected"})
     before = found.before.findings
     after = found.after.findings
     kinds = dict.fromkeys([*before, *after])
     return [(titles.get(kind, kind), before.get(kind, 0), after.get(kind, 0)) for kind in kinds]
+
+
+def _titles_of_checks(is_for_pairs: bool) -> dict[str, str]:
+    """The title of each check of a task, by its name; two checks of different tasks may share
+    one.
+    """
+    task = Preferences if is_for_pairs else Labels
+    return {check.name: check.title for check in all_checks() if task in check.tasks}
 
 
 def _findings(found: ComparedAudits) -> list[Block]:

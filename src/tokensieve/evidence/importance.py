@@ -323,7 +323,7 @@ def _statistics(sums: TokenSums, columns: Ints, scale: float) -> Statistics:
     n_classes = len(sums.class_sizes)
     if n_classes == 2:
         targets = 2 * np.eye(2) - 1  # t_k(j)
-        weights = scale * np.array([[-0.5], [0.5]])
+        weights = scale * np.array([[-1.0], [1.0]]) / 2
         against_rest = [means]
     else:
         targets = np.eye(n_classes) - 1 / n_classes

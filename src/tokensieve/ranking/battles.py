@@ -135,12 +135,12 @@ class _Columns:
 def read_battles(source: Source, settings: RankSettings) -> Battles:
     """Read every battle of a source; an `InputError` if there are none, or too few models."""
     opened = open_source(source, settings, labelled=False)
-    tables = [opened.train] if opened.test is None else [opened.train, opened.test]
-    columns = _checked_columns(tables[0], settings)
-    parts = [_read_table(table, columns, settings) for table in tables]
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
-    rows = _Rows(pl.concat([part.frame for part in parts]), list(notes))
-    return _battles(tables[0].name, rows, columns, settings)
+    columns = _checked_columns(opened.train, settings)
+    rows = _read_table(opened.train, columns, settings)
+    if opened.test is not None:
+        # a ranking has no test data: a file of each part is one more file of battles
+        rows = rows.followed_by(_read_table(opened.test, columns, settings))
+    return _battles(opened.train.name, rows, columns, settings)
 
 
 def _checked_columns(table: SourceTable, settings: RankSettings) -> _Columns:
@@ -208,6 +208,11 @@ class _Rows(NamedTuple):
 
     frame: pl.DataFrame
     notes: list[str]
+
+    def followed_by(self, rows: _Rows) -> _Rows:
+        """These rows and then others, with each note once."""
+        notes = dict.fromkeys([*self.notes, *rows.notes])
+        return _Rows(pl.concat([self.frame, rows.frame]), list(notes))
 
 
 def _read_table(table: SourceTable, columns: _Columns, settings: RankSettings) -> _Rows:

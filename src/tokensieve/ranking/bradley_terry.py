@@ -37,6 +37,8 @@ from tokensieve.ranking.battles import Battles
 RIDGE = 0.01
 MAX_STEPS = 50  # Newton needs five to ten
 TOLERANCE = 1e-9  # of the largest change of a coefficient
+SOLVER_TOLERANCE = 1e-12  # of a least-squares solution; near the rounding of its sums
+MAX_ROUNDING = 1e-6  # of its residuals, which are far smaller where there is a solution
 LEVEL = 0.95  # of the intervals
 
 
@@ -183,9 +185,9 @@ def position_is_identified(battles: Battles) -> bool:
     pairs = np.unique(np.stack([battles.first, battles.second], axis=1), axis=0)
     incidence = _signed_columns(pairs[:, 0], pairs[:, 1], len(battles.models))
     one_above = np.ones(len(pairs))
-    levels = lsqr(incidence, one_above, atol=1e-12, btol=1e-12)[0]
+    levels = lsqr(incidence, one_above, atol=SOLVER_TOLERANCE, btol=SOLVER_TOLERANCE)[0]
     misfit = np.abs(incidence @ levels - one_above).max()
-    return bool(misfit > 1e-6)  # rounding of a least-squares solution is far smaller
+    return bool(misfit > MAX_ROUNDING)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.evidence.intervals import Share
 from tokensieve.ranking.battles import Battles
 from tokensieve.ranking.bradley_terry import Components, Estimate, fit, t_quantile
+from tokensieve.ranking.outcomes import winner
 
 MIN_SHARED = 10  # battles that two judges have in common
 MIN_LABELLED = 20  # battles of a model that people judged
@@ -107,8 +108,8 @@ def _verdicts(battles: Battles, judge: int) -> dict[_Pair, float]:
 
 def _same_side(fraction: float, second_fraction: float) -> float:
     """1 if both prefer the same answer, ½ if either sees a tie, else 0."""
-    product = (fraction - 0.5) * (second_fraction - 0.5)
-    return float((np.sign(product) + 1) / 2)
+    agreement = winner(np.array([fraction, second_fraction])).prod()
+    return float((agreement + 1) / 2)
 
 
 def family(name: str) -> str:

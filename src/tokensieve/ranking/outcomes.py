@@ -15,7 +15,7 @@ from tokensieve.errors import InputError
 from tokensieve.read.corpus import Outcome
 from tokensieve.read.winners import LIKERT_SIZES, OutcomeReader, WinnerColumn
 
-FRACTIONS = {
+FRACTIONS = {  # of a battle that the first model wins
     Outcome.FIRST: 1.0,
     Outcome.SECOND: 0.0,
     Outcome.TIE: 0.5,
@@ -87,9 +87,14 @@ def winner_fractions(verdicts: Verdicts) -> Fractions:
 
 def contradictions(outcome: Floats, scored: Floats) -> Contradictions:
     """How often scores contradict the winner, where neither sees a tie."""
-    decided = (outcome - 0.5) * (scored - 0.5)
-    n_contradictions = int((decided < 0).sum())
-    return Contradictions(n_contradictions, n_contradictions + int((decided > 0).sum()))
+    agreement = winner(outcome) * winner(scored)
+    n_contradictions = int((agreement < 0).sum())
+    return Contradictions(n_contradictions, n_contradictions + int((agreement > 0).sum()))
+
+
+def winner(outcome: Floats) -> Floats:
+    """1 where the first model wins, −1 where the second does, 0 for a tie, nan if unknown."""
+    return np.asarray(np.sign(outcome - FRACTIONS[Outcome.TIE]))
 
 
 class Contradictions(NamedTuple):

@@ -15,6 +15,7 @@ from tokensieve.read.table import Row
 
 LABEL = "label"  # the usual prefix; without any other, the column of the labels
 _FIRST_LABELS = re.compile(r"(?:__[^\W_][^\W_]*__\S+[\s,]*)+")
+_LAST_LABEL = re.compile(r"\s__label__\S+$")
 _PREFIX = re.compile(r"__([^\W_][^\W_]*)__")
 
 
@@ -23,13 +24,25 @@ def prefixes_of(start: Sequence[str]) -> list[str]:
 
     One line with `__label__` is enough. Another prefix must begin every line.
     """
-    lines = [line.strip() for line in start if line.strip()]
-    beginnings = [_FIRST_LABELS.match(line) for line in lines]
-    prefixes = [name for match in beginnings if match for name in _PREFIX.findall(match[0])]
-    has_usual = LABEL in prefixes or any(re.search(r"\s__label__\S+$", line) for line in lines)
-    if not has_usual and not (lines and all(beginnings)):
-        return []
-    return list(dict.fromkeys([*prefixes, LABEL] if has_usual else prefixes))
+    prefixes: list[str] = []
+    has_usual = False
+    all_begin_with_labels = True
+    for line in start:
+        content = line.strip()
+        if not content:
+            continue
+        labels = _FIRST_LABELS.match(content)
+        if labels is None:
+            all_begin_with_labels = False
+        else:
+            prefixes += _PREFIX.findall(labels[0])
+        if _LAST_LABEL.search(content):
+            has_usual = True
+    if has_usual or LABEL in prefixes:
+        return list(dict.fromkeys([*prefixes, LABEL]))
+    if all_begin_with_labels:
+        return list(dict.fromkeys(prefixes))
+    return []
 
 
 def fasttext_records(text: PlainText, prefixes: Sequence[str]) -> Iterator[Row]:

@@ -113,9 +113,11 @@ class PairCollector(DocumentCollector):
         else:
             unit_name = str(unit)
         for better, worse, is_tie in usable:
-            weight = (0.5 if is_tie else 1.0) / len(usable)
+            weight = 1.0 / len(usable)
             orders = [(better, worse)]
             if is_tie:
+                # a tie is two pairs, one in each order, that weigh as much as one
+                weight /= 2
                 self.counts["ties"] += 1
                 orders.append((worse, better))
             for first, second in orders:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,6 +24,8 @@ from tokensieve.wording import verb
 
 MAX_MEMORY = 4_000_000_000  # bytes of address space; a million rows of prose took 0.5 GB
 MAX_SECONDS = 60  # of the processor; a million rows of prose took 2
+MAX_CLOCK_SECONDS = 5 * MAX_SECONDS  # a busy machine does not give a process all of its time
+ZIP_BEGINS = b"PK\x03\x04"
 _READER = Path(__file__).with_name("workbook.py")
 
 
@@ -69,6 +72,7 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
             f"reading the workbook {name} needs fastexcel: pip install 'tokensieve[excel]'; "
             "or export the sheet as CSV"
         )
+    _check_complete(path, name)
     folder = Folder()
     arrow_file = folder.new()
     sheets = _read(path, arrow_file, name, settings.sheet, settings.limits)
@@ -93,24 +97,43 @@ def workbook_table(path: Path, name: str, settings: SourceSettings) -> SourceTab
     return table
 
 
+def _check_complete(path: Path, name: str) -> None:
+    """Refuse a ZIP file whose table of contents, which stands at its end, is missing.
+
+    It was cut short, or padded; the reader would search all of it for the table, however large.
+    """
+    with path.open("rb") as file:
+        is_zip = file.read(len(ZIP_BEGINS)) == ZIP_BEGINS
+    if is_zip and not zipfile.is_zipfile(path):
+        raise InputError(
+            f"{name} is not a readable workbook: its end is missing; create or download it again"
+        )
+
+
 def _read(path: Path, out: Path, name: str, sheet: str | None, limits: bool) -> _Sheets:
     """Read a sheet in another process.
 
     Raises:
         InputError: the workbook cannot be read, or takes too much memory or time.
     """
-    most = [MAX_MEMORY, MAX_SECONDS] if limits else [0, 0]
-    arguments = [str(path), str(out), *map(str, most)]
+    arguments = [sys.executable, "-P", str(_READER), str(path), str(out)]
+    clock_seconds = None
+    if limits:
+        arguments += [str(MAX_MEMORY), str(MAX_SECONDS)]
+        clock_seconds = MAX_CLOCK_SECONDS
+    else:
+        arguments += ["0", "0"]
     if sheet is not None:
         arguments.append(sheet)
-    process = subprocess.run(
-        [sys.executable, "-P", str(_READER), *arguments], capture_output=True, check=False
+    too_large = InputError(
+        f"reading {name} takes over 4 GB or over a minute; export it as CSV, or pass --no-limits"
     )
+    try:
+        process = subprocess.run(arguments, capture_output=True, check=False, timeout=clock_seconds)
+    except subprocess.TimeoutExpired:
+        raise too_large from None
     if process.returncode:  # Rust ends the process if it gets no memory
-        raise InputError(
-            f"reading {name} takes over 4 GB or over a minute; "
-            "export it as CSV, or pass --no-limits"
-        )
+        raise too_large
     found = json.loads(process.stdout)
     if isinstance(found, str):
         raise InputError(f"{name} is not a readable workbook: {found[:200]}")

@@ -65,7 +65,7 @@ class Task:
 
     size = 1
     classifies = True
-    strengths = 1.0, 10.0, 100.0
+    strengths = 1.0, 10.0, 100.0  # scikit-learn's default and less regularisation
     left_out: tuple[str, ...] = ()
     known_totals: Mapping[str, int] = {}
 

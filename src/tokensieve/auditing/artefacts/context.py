@@ -46,6 +46,8 @@ MIN_ORDINARY_WORDS = 8  # of fewer, no line shows what is usual
 LEAST_COMPANY = 0.6  # of an area: where most words keep less, its absence says nothing
 NORMAL_SPREAD = 1.4826  # the standard deviation of a normal law, in median absolute deviations
 MAX_USUAL = 0.9  # of an area: ordinary words keep less company than a template
+ROUNDING = 1e-9  # of sums of products of unit vectors
+SCORE_DIGITS = 9  # of a document's score: copies of a text tie, whatever the order of sums
 WORDS_AT_ONCE = 64  # columns of the dense matrices; bounds their memory
 
 
@@ -155,7 +157,7 @@ def spread_over_frequency(words: Ints, present: Ints, n_words: int) -> Ints:
     by_frequency = words[np.argsort(present[words], kind="stable")]
     log_frequency = np.log(present[by_frequency])
     levels = np.linspace(np.log(MIN_ORDINARY_DOCUMENTS), log_frequency[-1], n_words)
-    places = np.searchsorted(log_frequency, levels - 1e-9)
+    places = np.searchsorted(log_frequency, levels - ROUNDING)
     return np.unique(by_frequency[np.minimum(places, len(words) - 1)])
 
 
@@ -225,8 +227,7 @@ class ClassTexts:
         is_left_out = self._coming_with(contains)
         for column, types in enumerate(own_types):
             is_left_out[types, column] = True
-        # copies of a text tie, whatever the order of sums
-        scores = np.round(self._scores(contains, is_left_out), 9)
+        scores = np.round(self._scores(contains, is_left_out), SCORE_DIGITS)
         return [
             area_of_ranks(middle_ranks(column), is_containing)
             for column, is_containing in zip(scores.T, contains.T, strict=True)
@@ -236,7 +237,7 @@ class ClassTexts:
         """What gives a document's vector length 1 without what is left out, or 0."""
         squares = self.vectors.multiply(self.vectors)
         remaining = 1 - np.asarray(squares @ is_left_out.astype(float))
-        has_words = remaining > 1e-9
+        has_words = remaining > ROUNDING
         return np.where(has_words, 1 / np.sqrt(np.where(has_words, remaining, 1.0)), 0.0)
 
     def _scores(self, contains: Bools, is_left_out: Bools) -> Floats:

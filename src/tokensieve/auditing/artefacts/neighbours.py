@@ -21,6 +21,7 @@ small for a word, or a phrase at an edge, that stands beside whatever the text h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -329,17 +330,34 @@ def is_in_most_texts(order: WordOrder, begins: Ints, is_phrase: bool) -> bool:
 
 
 def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
-    """Words that mostly stand at one distance from a candidate, as what fills a slot beside it."""
+    """Words that mostly stand at one distance from a candidate, as what fills a slot beside it.
+
+    Distances are in words, up to `MAX_DISTANCE` before and behind the candidate.
+    """
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
     n_words = len(candidate.words)
-    distances = np.array([*range(-MAX_DISTANCE, 0), *range(n_words, n_words + MAX_DISTANCE)])
-    places = np.clip(begins[:, None] + distances, 0, len(order.ids) - 1)
-    spelled = order.spelled[places]
-    is_same_text = order.documents[places] == order.documents[begins][:, None]
-    is_word = is_same_text & (spelled >= 0)
-    words, number = np.unique(spelled[is_word], return_inverse=True)
-    counts = np.zeros((len(words), len(distances)), dtype=np.int64)
-    np.add.at(counts, (number, np.indices(places.shape)[1][is_word]), 1)
+    before = range(-MAX_DISTANCE, 0)
+    behind = range(n_words, n_words + MAX_DISTANCE)
+    words_at_each = [_words_at(order, begins, distance) for distance in (*before, *behind)]
+    return [order.spellings[word] for word in _fixed_words(words_at_each).tolist()]
+
+
+def _words_at(order: WordOrder, begins: Ints, distance: int) -> Ints:
+    """The spelled words at a distance from some positions, in the same text."""
+    places = np.clip(begins + distance, 0, len(order.ids) - 1)
+    words = order.spelled[places]
+    is_same_text = order.documents[places] == order.documents[begins]
+    return words[is_same_text & (words >= 0)]
+
+
+def _fixed_words(words_at_each: Sequence[Ints]) -> Ints:
+    """The words that mostly stand at one distance, ascending, given the words at each distance."""
+    words, number = np.unique(np.concatenate(words_at_each), return_inverse=True)
+    n_at_each = [len(at_distance) for at_distance in words_at_each]
+    column = np.repeat(np.arange(len(n_at_each)), n_at_each)
+    counts = np.zeros((len(words), len(n_at_each)), dtype=np.int64)
+    np.add.at(counts, (number, column), 1)
+
     total = counts.sum(axis=1)
-    is_fixed = (total >= MIN_AT_DISTANCE) & (counts.max(axis=1, initial=0) >= CONSTANT * total)
-    return [order.spellings[i] for i in words[is_fixed].tolist()]
+    most_at_one_distance = counts.max(axis=1, initial=0)
+    return words[(total >= MIN_AT_DISTANCE) & (most_at_one_distance >= CONSTANT * total)]

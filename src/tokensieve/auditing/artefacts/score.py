@@ -24,12 +24,11 @@ from tokensieve.arrays import Floats
 from tokensieve.auditing.artefacts.candidates import Candidate
 from tokensieve.auditing.artefacts.traits import TRAITS, Observed, Traits, as_matrix
 
-# A probability from which a word is named at all, is called a shortcut, and may be of more than low
-# severity. Chosen on the sets and kinds of marks for choosing, each set and kind left out
+# Probabilities, chosen on the sets and kinds of marks for choosing, each set and kind left out
 # (`benchmarks/artefacts.py thresholds`)
-POSSIBLE = 0.3
-ACCUSED = 0.5
-LIKELY = 0.85
+POSSIBLE = 0.3  # from here on a word is named at all,
+ACCUSED = 0.5  # is called a shortcut,
+LIKELY = 0.85  # may be of more than low severity
 DIGITS = 6  # of a probability: the same whatever the order of sums
 
 

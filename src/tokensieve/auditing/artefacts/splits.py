@@ -97,9 +97,12 @@ def likelihood_ratio(inside: Ints, n_documents: Ints, group_size: Ints, n_all: i
         group_size - inside,
         n_all - n_documents - group_size + inside,
     )
-    total = sum(xlogy(cell, np.maximum(cell, 1e-300)) for cell in cells)
-    for margin in (n_documents, n_all - n_documents, group_size, n_all - group_size):
-        total = total - xlogy(margin, np.maximum(margin, 1e-300))
+    margins = (n_documents, n_all - n_documents, group_size, n_all - group_size)
+    total: Floats = np.asarray(0.0)
+    for cell in cells:
+        total = total + xlogy(cell, cell)
+    for margin in margins:
+        total = total - xlogy(margin, margin)
     return np.asarray(2 * np.maximum(total + xlogy(n_all, n_all), 0.0))
 
 

@@ -57,7 +57,7 @@ LEAST_AUC = 0.4  # leaving one out draws areas below ½; further below says no m
 NEUTRAL_APART = -1.6
 APART_RANGE = (-8.0, 4.0)  # more means the same
 MAX_RELATIVES = 3
-INSERTED_RANGE = (-0.5, 1.5)
+INSERTED_RANGE = (-0.5, 1.5)  # about 0 of what was written, 1 of what was inserted; half beyond
 # of runs of words in texts that people write; in those of templates that are filled, nearly all are
 # repeated (records, weather_de, weather_en of benchmarks/artefact_sets.py: .89 to 1)
 MAX_REPETITION = 0.8
@@ -273,10 +273,12 @@ def apart_of(area: Area, usual: Usual, label: int) -> float:
     neither do, the class has no ordinary words, or templates are filled, the absence of company
     tells nothing.
     """
-    shown = min((usual.area.at(area.n_with) - 0.5) / (LEAST_USUAL - 0.5), 1.0)
+    # 0 if ordinary words keep no company, 1 from LEAST_USUAL on
+    weight_of_ordinary = min((usual.area.at(area.n_with) - 0.5) / (LEAST_USUAL - 0.5), 1.0)
     against_ordinary = apart_from(area, usual.area)
     against_candidates = apart_from(area, usual.area_of_candidates)
-    apart = shown * against_ordinary + (1 - shown) * against_candidates
+    apart = weight_of_ordinary * against_ordinary
+    apart += (1 - weight_of_ordinary) * against_candidates
     told = usual.told[label]
     return told * apart + (1 - told) * min(apart, NEUTRAL_APART)
 

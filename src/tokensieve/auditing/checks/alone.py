@@ -13,6 +13,7 @@ from tokensieve.auditing.artefacts.splits import information
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Finding,
     Findings,
     Labels,
@@ -125,7 +126,7 @@ class Alone(Check):
             ),
             tokens=tokens,
             evidence=evidence,
-            n_documents=alone.of,
+            documents=ConcernedDocuments(total=alone.of),
             details=(
                 f"a model of {subject} alone predicts {alone} of "
                 f"{plural(alone.of, 'test document')}; {comparison_text} "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "MAX_EXAMPLES",
     "AuditContext",
     "Check",
+    "ConcernedDocuments",
     "Excerpt",
     "Finding",
     "Findings",
@@ -34,6 +36,25 @@ __all__ = [
 ]
 MAX_EXAMPLES = 3  # of a finding
 Findings = Iterable[Finding]
+Places = Ints | NDArray[np.bool_] | Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class ConcernedDocuments:
+    """The documents that a finding is about, and what a report shows of them.
+
+    Attributes:
+        training: those of the training documents, as their places or a mask over all of them.
+        total: how many documents are concerned, if `training` does not hold them all: because some
+            are test documents, or because the documents at hand are a sample.
+        rows: a table of token, part, row and label, instead of one made from `training`.
+        examples: texts to show (`AuditContext.excerpt`), instead of the first of `training`.
+    """
+
+    training: Places = ()
+    total: int | None = None
+    rows: pl.DataFrame | None = None
+    examples: Iterable[Excerpt] | None = None
 
 
 class Check(ABC):
@@ -85,19 +106,16 @@ class Check(ABC):
         audit: AuditContext,
         severity: float,
         headline: str,
-        documents: Ints | NDArray[np.bool_] | Sequence[int] = (),
+        documents: ConcernedDocuments | Places = (),
         *,
-        n_documents: int | None = None,
         label: str = "",
         tokens: Sequence[str] = (),
         signs: Sequence[str] = (),
         evidence: Mapping[str, Share] | None = None,
         details: Sequence[str] = (),
         action: str = "",
-        rows: pl.DataFrame | None = None,
-        examples: Iterable[Excerpt] | None = None,
     ) -> Finding:
-        """A finding of this check about some training documents.
+        """A finding of this check about some documents.
 
         Args:
             audit: what was checked.
@@ -105,23 +123,25 @@ class Check(ABC):
                 documents concerned × how much of their prediction depends on it. From 0.05 a
                 finding is "high", below 0.01 it is "low"; within a level it decides the order.
             headline: one sentence with its number, without a full stop.
-            documents: places of the training documents concerned, or a mask over all of them.
-            n_documents: how many are concerned, if there are more than `documents`.
+            documents: the training documents concerned, as their places or a mask over all of them;
+                a `ConcernedDocuments` if there are others, or other examples are to be shown.
             label: the class concerned.
             tokens: the tokens concerned, the one that the headline names first.
             signs: how the tokens differ from ordinary words (`Finding.signs`).
             evidence: name → fraction, with its interval; `--fail-on NAME=5%` compares the largest.
             details: further sentences without a full stop, listed below the headline.
             action: instead of that of the check.
-            rows, examples: instead of those made from `documents`: a table of token, part, row and
-                label; texts (`AuditContext.excerpt`).
         """
-        places = np.asarray(documents)
-        if places.dtype == np.bool_:
-            places = np.flatnonzero(places)
-        places = places.astype(np.int64)
+        if not isinstance(documents, ConcernedDocuments):
+            documents = ConcernedDocuments(documents)
+        places = _as_places(documents.training)
+        total = documents.total
+        if total is None:
+            total = len(places)
+        rows = documents.rows
         if rows is None:
             rows = audit.train.corpus.rows_of(places)
+        examples = documents.examples
         if examples is None:
             examples = _excerpts(audit, places[:MAX_EXAMPLES], tokens[:1])
         return Finding(
@@ -131,7 +151,7 @@ class Check(ABC):
             tokens=tuple(tokens),
             signs=tuple(signs),
             evidence=dict(evidence or {}),
-            documents=len(places) if n_documents is None else n_documents,
+            documents=total,
             rows=rows,
             examples=tuple(examples),
             title=self.title,
@@ -140,6 +160,14 @@ class Check(ABC):
             action=action or self.action,
             exploitable=self.exploitable,
         )
+
+
+def _as_places(documents: Places) -> Ints:
+    """Places of documents, ascending if they were given as a mask."""
+    places = np.asarray(documents)
+    if places.dtype == np.bool_:
+        places = np.flatnonzero(places)
+    return places.astype(np.int64)
 
 
 def _excerpts(audit: AuditContext, documents: Ints, tokens: Sequence[str]) -> list[Excerpt]:

@@ -12,6 +12,7 @@ from tokensieve.auditing.artefacts.traits import joined_fraction
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Findings,
     Labels,
     Share,
@@ -100,8 +101,7 @@ class Association(Check):
             audit,
             severity=WEIGHT * in_class.of / audit.class_sizes.sum() * (in_class.low - base),
             headline=headline,
-            documents=first.documents,
-            n_documents=in_class.of,
+            documents=ConcernedDocuments(first.documents, total=in_class.of),
             label=label,
             tokens=list(dict.fromkeys(link.token for link in links)),
             evidence={

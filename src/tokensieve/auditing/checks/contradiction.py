@@ -9,6 +9,7 @@ from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Findings,
     Labels,
     Preferences,
@@ -41,6 +42,7 @@ class Contradiction(Check):
             audit.excerpt(i) if i < n_train else audit.excerpt(i - n_train, "test")
             for i in documents[:MAX_EXAMPLES].tolist()
         ]
+        rows = [train.rows_of(documents[documents < n_train]), test.rows_of(in_test, "test")]
         have = verb(total, "have", "has")
         yield self.finding(
             audit,
@@ -50,11 +52,7 @@ class Contradiction(Check):
                 "document with a different label"
             ),
             evidence={"documents": share},
-            n_documents=total,
-            rows=pl.concat(
-                [train.rows_of(documents[documents < n_train]), test.rows_of(in_test, "test")]
-            ),
-            examples=examples,
+            documents=ConcernedDocuments(total=total, rows=pl.concat(rows), examples=examples),
             details=(f"{share.as_counts} documents have a copy with another label",),
         )
 
@@ -105,8 +103,7 @@ class OpposedPairs(Check):
                 f"{plural(len(pairs), 'pair')} ({percent(share.value)}) also {occur} with the "
                 "other answer preferred"
             ),
-            documents=2 * pairs,
+            documents=ConcernedDocuments(2 * pairs, examples=()),
             evidence={"pairs": share},
             details=(f"{share.as_counts} pairs {have} a copy with the other answer preferred",),
-            examples=(),
         )

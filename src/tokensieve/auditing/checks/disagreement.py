@@ -6,7 +6,14 @@ import numpy as np
 import polars as pl
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    ConcernedDocuments,
+    Findings,
+    Labels,
+    Share,
+)
 from tokensieve.wording import percent, plural
 
 MIN_FRACTION = 0.01  # of the documents with several annotations; fewer are slips of the hand
@@ -51,10 +58,8 @@ class Disagreement(Check):
                 f"Annotators disagree on {len(rows):,} of the {n_annotated:,} documents with "
                 f"several annotations ({percent(share.value)})"
             ),
-            documents=in_training,
-            n_documents=len(rows),
+            documents=ConcernedDocuments(in_training, total=len(rows), rows=_rows(audit, rows)),
             evidence={"documents": share},
-            rows=_rows(audit, rows),
             details=details,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, ConcernedDocuments, Findings, Share
 from tokensieve.auditing.phrases import quoted
 from tokensieve.evidence.drift import drift
 from tokensieve.evidence.intervals import LEVEL
@@ -58,7 +58,7 @@ class Drift(Check):
             headline=_headline(token, in_training, in_test, n_more=table.height - 1),
             tokens=table["token"].head(MAX_TOKENS).to_list(),
             evidence={"before": in_training, "after": in_test},
-            n_documents=n_before + n_after,
+            documents=ConcernedDocuments(total=n_before + n_after),
             details=(
                 f"it occurs in {in_training.as_counts} training documents and in "
                 f"{in_test.as_counts} test documents",

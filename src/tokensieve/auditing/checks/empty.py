@@ -10,6 +10,7 @@ from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
     Check,
+    ConcernedDocuments,
     Findings,
     Labels,
     Share,
@@ -54,9 +55,9 @@ class Empty(Check):
                 "model knows"
             ),
             evidence={"documents": share},
-            n_documents=n,
-            rows=pl.concat(rows),
-            examples=examples[:MAX_EXAMPLES],
+            documents=ConcernedDocuments(
+                total=n, rows=pl.concat(rows), examples=examples[:MAX_EXAMPLES]
+            ),
             details=(f"{share.as_counts} documents contain no known word",),
         )
 

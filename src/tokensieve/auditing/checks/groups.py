@@ -13,6 +13,7 @@ from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Finding,
     Findings,
     Labels,
@@ -156,7 +157,7 @@ class Groups(Check):
                 f"share a label in {percent(groups.agreement, 0)} of pairs "
                 f"({percent(groups.expected_agreement, 0)} by chance)"
             ),
-            n_documents=groups.n_documents,
+            documents=ConcernedDocuments(total=groups.n_documents),
             evidence={"documents": share},
             details=(f"{plural(groups.n_groups, 'value')} occur in two or more documents",),
             action=(
@@ -248,19 +249,26 @@ def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContex
 def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
     """How often pairs would have the same label if each shared rare word told it by itself.
 
-    As well as one does that documents of different groups share: names of diseases are what
-    diagnoses are about.
+    How much a word tells is measured on documents of different groups that share one: names of
+    diseases are what diagnoses are about, and say so whoever writes them. The log-odds of words
+    add up.
     """
-    n = counts.n_documents
-    group = _linked_groups(pairs, n)
+    chance = logit(np.square(counts.class_sizes / counts.n_documents).sum())
+    evidence_of_word = logit(_agreement_between_groups(pairs, counts).low) - chance
+    shared_words = pairs.present[pairs.first].multiply(pairs.present[pairs.second])
+    n_shared = shared_words.sum(axis=1)
+    return float(expit(chance + n_shared * evidence_of_word).mean())
+
+
+def _agreement_between_groups(pairs: _Pairs, counts: Counts) -> Share:
+    """How many documents of different groups that share one rare word have the same label."""
+    group = _linked_groups(pairs, counts.n_documents)
     n_shared = sp.coo_array(sp.triu(pairs.present @ pairs.present.T, 1))
     first, second = n_shared.coords
     is_between_groups = (n_shared.data == 1) & (group[first] != group[second])
-    same = counts.labels[first[is_between_groups]] == counts.labels[second[is_between_groups]]
-    chance = logit(np.square(counts.class_sizes / n).sum())
-    per_word = logit(Share.count(int(same.sum()), len(same)).low) - chance
-    n_words = pairs.present[pairs.first].multiply(pairs.present[pairs.second]).sum(axis=1)
-    return float(expit(chance + n_words * per_word).mean())
+    first_label = counts.labels[first[is_between_groups]]
+    second_label = counts.labels[second[is_between_groups]]
+    return Share.count(int((first_label == second_label).sum()), len(first_label))
 
 
 def _linked_groups(pairs: _Pairs, n: int) -> Ints:

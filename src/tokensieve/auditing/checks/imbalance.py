@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tokensieve.arrays import Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    ConcernedDocuments,
+    Findings,
+    Labels,
+    Share,
+)
 from tokensieve.escape import for_display
 from tokensieve.wording import percent, plural
 
@@ -46,11 +53,11 @@ class Imbalance(Check):
             audit,
             severity=np.clip(severity, MIN_SEVERITY, MAX_SEVERITY),
             headline=_headline(sizes, audit.class_names[smallest]),
-            documents=audit.train.corpus.labels == smallest,
-            n_documents=int(sizes[smallest]),
+            documents=ConcernedDocuments(
+                audit.train.corpus.labels == smallest, total=int(sizes[smallest]), examples=()
+            ),
             label=audit.class_names[smallest],
             evidence={"class": Share.count(int(sizes[smallest]), int(sizes.sum()))},
-            examples=(),
         )
 
 

@@ -21,6 +21,7 @@ from tokensieve.arrays import Floats
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Excerpt,
     Findings,
     Labels,
@@ -168,12 +169,12 @@ class WrongLabels(Check):
             audit,
             severity=WEIGHT * share.value,
             headline=self.headline(issues.n_clear, share),
-            documents=clear.documents,
-            n_documents=issues.n_clear,
+            documents=ConcernedDocuments(
+                clear.documents, total=issues.n_clear, examples=_excerpts(audit, clear)
+            ),
             evidence={f"{self.noun}s": share},
             action=_action(self.action, issues),
             details=(self.reason(issues.n_clear),),
-            examples=_excerpts(audit, clear),
         )
 
     def headline(self, n: int, share: Share) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Excerpt,
     Findings,
     Labels,
@@ -94,9 +95,9 @@ class Leak(Check):
                 "training documents"
             ),
             evidence={"test": share, "identical": Share.count(leaks.n_exact, n_test)},
-            n_documents=leaks.n_leaked,
-            rows=pl.concat(rows),
-            examples=_twins(audit, leaks),
+            documents=ConcernedDocuments(
+                total=leaks.n_leaked, rows=pl.concat(rows), examples=_twins(audit, leaks)
+            ),
             details=details,
             action=f"{action} {until}",
         )
@@ -219,7 +220,7 @@ class PairLeak(Check):
                 "answers, with training pairs"
             ),
             evidence={"pairs": share, "identical": identical},
-            n_documents=n_shared,
+            documents=ConcernedDocuments(total=n_shared),
             details=(
                 f"{identical.found:,} of these {pairs} share both answers with a training pair",
             ),

@@ -9,6 +9,7 @@ from tokensieve.arrays import Ints
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Finding,
     Findings,
     Preferences,
@@ -72,8 +73,7 @@ class OneAnswer(Check):
                 f"One answer stands for {plural(answered.found, 'training prompt')} of "
                 f"{n_prompts:,} and wins {percent(wins.value)} of its pairs"
             ),
-            documents=documents,
+            documents=ConcernedDocuments(documents, examples=[audit.excerpt(int(documents[0]))]),
             evidence={"documents": answered, "decides": wins},
             details=(f"the pairs in which it stands: it wins {wins}",),
-            examples=[audit.excerpt(int(documents[0]))],
         )

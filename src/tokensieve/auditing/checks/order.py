@@ -9,6 +9,7 @@ from tokensieve.auditing.artefacts.use import SearchedTexts
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Findings,
     Labels,
     Share,
@@ -71,7 +72,7 @@ class Order(Check):
             audit,
             severity=WEIGHT * len(documents) / n_all * lift**2,
             headline=headline,
-            documents=documents,
+            documents=ConcernedDocuments(documents, examples=side_by_side(audit, searched, first)),
             label=label,
             tokens=(f"{first.first} {first.second}",),
             signs=("order",),
@@ -81,7 +82,6 @@ class Order(Check):
                 "others": Share.count(first.n_others_right, first.n_others),
             },
             details=[sentence(pair, audit.class_names[pair.label]) for pair in pairs[1:MAX_LISTED]],
-            examples=side_by_side(audit, searched, first),
         )
 
 

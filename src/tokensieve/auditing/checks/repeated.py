@@ -9,6 +9,7 @@ from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
     Check,
+    ConcernedDocuments,
     Findings,
     Labels,
     Share,
@@ -58,10 +59,12 @@ class Repeated(Check):
             audit,
             severity=WEIGHT * share.value,
             headline=_headline(share, n_other_label),
-            documents=repeats,
-            n_documents=n_repeats,
+            documents=ConcernedDocuments(
+                repeats,
+                total=n_repeats,
+                examples=[audit.excerpt(i) for i in _with_originals(other_labels_first, first)],
+            ),
             evidence={"documents": share},
-            examples=[audit.excerpt(i) for i in _with_originals(other_labels_first, first)],
             details=(
                 f"{share.as_counts} training documents {verb(n_repeats, 'repeat')} an earlier one, "
                 "word for word or nearly",

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Finding, Findings, Labels, Share
+from tokensieve.auditing.checks.api import (
+    AuditContext,
+    Check,
+    ConcernedDocuments,
+    Finding,
+    Findings,
+    Labels,
+    Share,
+)
 from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class
 from tokensieve.wording import percent, plural, verb
 
@@ -101,8 +109,9 @@ class Shift(Check):
             audit,
             severity=WEIGHT * features.difference[rows[0], label],
             headline=headline,
-            documents=holders[audit.train.counts.labels[holders] == label],
-            n_documents=share.found,
+            documents=ConcernedDocuments(
+                holders[audit.train.counts.labels[holders] == label], total=share.found
+            ),
             label=class_name,
             tokens=names,
             signs=("formatting",),

@@ -35,6 +35,7 @@ from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
     Check,
+    ConcernedDocuments,
     Finding,
     Findings,
     Labels,
@@ -132,8 +133,14 @@ class Shortcut(Check):
                 1.0 if is_likely(audit, main) else MOST_IF_UNLIKELY,
             ),
             headline=headline_of_group(audit, group, evidence),
-            documents=evidence.documents,
-            n_documents=evidence.shares["documents"].found,
+            documents=ConcernedDocuments(
+                evidence.documents,
+                total=evidence.shares["documents"].found,
+                examples=[
+                    Excerpt.of(corpus, document, tokens, audit.tokenizer)
+                    for document in examples.tolist()
+                ],
+            ),
             label=classes[0] if len(classes) == 1 else "",
             tokens=tokens,
             signs=signs_of(audit, group),
@@ -142,10 +149,6 @@ class Shortcut(Check):
                 *details(tokens, classes, evidence, len(audit.class_names)),
                 *probability_details(main),
                 *one_environment(audit, evidence.documents),
-            ],
-            examples=[
-                Excerpt.of(corpus, document, tokens, audit.tokenizer)
-                for document in examples.tolist()
             ],
             action=self._action(audit, group),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.auditing.checks.api import AuditContext, Check, Findings, Share
+from tokensieve.auditing.checks.api import AuditContext, Check, ConcernedDocuments, Findings, Share
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
@@ -69,13 +69,15 @@ class Unstable(Check):
             audit,
             severity=WEIGHT * coverage.value,
             headline=_headline(tokens, extremes, noun, audit.class_names[label]),
-            documents=holders,
-            n_documents=coverage.found,
+            documents=ConcernedDocuments(
+                holders,
+                total=coverage.found,
+                rows=audit.train.corpus.rows_of(holders, token=tokens[0]),
+                examples=(),
+            ),
             label=audit.class_names[label],
             tokens=tokens,
             evidence={"documents": coverage} | extremes,
-            rows=audit.train.corpus.rows_of(holders, token=tokens[0]),
-            examples=(),
             details=(f"{coverage.as_counts} {noun} contain {quoted(tokens[:1])}",),
         )
 

@@ -20,6 +20,7 @@ from tokensieve.auditing.checks.api import (
     MAX_EXAMPLES,
     AuditContext,
     Check,
+    ConcernedDocuments,
     Excerpt,
     Finding,
     Findings,
@@ -79,7 +80,7 @@ class AnswerLength(Check):
             audit,
             severity=max(2 * wins.low - 1, 0.0),
             headline=f"The {side} answer wins {percent(wins.value, 0)} of the training pairs",
-            documents=2 * np.flatnonzero(has_won),
+            documents=ConcernedDocuments(2 * np.flatnonzero(has_won), examples=()),
             label=label,
             signs=("formatting",),
             evidence={
@@ -89,7 +90,6 @@ class AnswerLength(Check):
                 "like_longer": longer,
             },
             details=(f"{detail}: {wins}",),
-            examples=(),
         )
 
 
@@ -137,7 +137,11 @@ class Wins(Check):
             audit,
             severity=rates.documents.value * strength**2,
             headline=_headline(tokens, wins, rates),
-            documents=documents,
+            documents=ConcernedDocuments(
+                documents,
+                rows=corpus.rows_of(documents, token=for_display(tokens[0], 40)),
+                examples=examples,
+            ),
             label=CHOSEN if wins else REJECTED,
             tokens=tokens,
             signs=() if words else ("formatting",),
@@ -148,8 +152,6 @@ class Wins(Check):
                 "equal_length": rates.equal_length,
                 "test": rates.test,
             },
-            rows=corpus.rows_of(documents, token=for_display(tokens[0], 40)),
-            examples=examples,
             details=_details(tokens, wins, rates),
             action=self.action_on_words if words_in_text else self.action,
         )

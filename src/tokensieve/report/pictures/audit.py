@@ -60,6 +60,8 @@ BAR_STEP = 52  # pixels from a bar to the next one, with its heading between
 INTERVAL_STEP = 44  # pixels from an interval to the next one, with its heading between
 MIN_NAMED_SHARE = 0.14  # of a bar: a narrower part has no room for its percentage
 LONGEST_ROW_NAME = 40  # letters beside a dot at the end of the axis: half of the picture
+MOST_WITH_NUMBER_RIGHT = 0.8  # of the axis: from there its number stands to the left of a dot
+HEADING_SIZE = 12.5  # points; by eye
 ROW_STEP = 24  # pixels from a row of dots to the next one
 MIN_LINES = 16  # names of fewer lines need no more room than this many have
 PERCENT_AXIS = {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1.0]}  # quarters of a bar
@@ -325,9 +327,10 @@ def intervals(picture: Picture) -> Specification:
     scale = {"domain": [0, 1], "nice": False}
     x = channel("low", title=picture.data["axis"], scale=scale, axis=PERCENT_AXIS)
     colour = {"color": PALE_BLUE}
-    above = {"align": "left", "baseline": "bottom", "dy": -7, "fontSize": 12.5}
-    beside = {"align": {"expr": "datum.share > 0.8 ? 'right' : 'left'"}, "fontSize": 12}
-    beside["dx"] = {"expr": "datum.share > 0.8 ? -9 : 9"}
+    above = {"align": "left", "baseline": "bottom", "dy": -7, "fontSize": HEADING_SIZE}
+    is_far_right = f"datum.share > {MOST_WITH_NUMBER_RIGHT}"
+    beside = {"align": {"expr": f"{is_far_right} ? 'right' : 'left'"}, "fontSize": 12}
+    beside["dx"] = {"expr": f"{is_far_right} ? -9 : 9"}
     beside["dy"] = 13
     datasets["numbers"] = rows.select("rank", "share", text=_percent(pl.col("share"))).to_dicts()
     layers = [
