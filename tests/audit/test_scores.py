@@ -12,7 +12,17 @@ import polars as pl
 import pytest
 
 from calls import Run, fails
-from tokensieve import AttentionRegressor, InputError, Settings, audit, audit_scores, read_corpus
+from tokensieve import (
+    AttentionRegressor,
+    InputError,
+    Settings,
+    audit,
+    audit_scores,
+    dataset_card,
+    export_rows,
+    read_corpus,
+    rows_to_review,
+)
 from tokensieve.auditing.scores.result import ScoreAudit
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -121,8 +131,70 @@ def test_commands_predict_mask_and_explain(run: Run, tmp_path: Path) -> None:
     assert status == 0 and "tablet" not in Path("m.csv").read_text()
     status, _, err = run("compare", "a", "a")
     assert status == 2 and "audit of scores" in err
-    status, _, err = run("balance", "rated.csv", *options, "--token", "tablet", "--out", "b.csv")
-    assert status == 2 and "--group" in err and len(err.splitlines()) == 1
+
+
+def with_source(n: int = 400, error: float = 0.2) -> pl.DataFrame:
+    """Reviews of two sources: "app" where the score is high, but for a fraction of errors."""
+    frame = rated(n, seed=3)
+    is_error = np.random.default_rng(4).random(n) < error
+    is_app = (frame["stars"].to_numpy() > 3) ^ is_error
+    return frame.with_columns(source=pl.Series(np.where(is_app, "app", "web")))
+
+
+def test_weights_give_every_score_a_token_equally_often(run: Run) -> None:
+    columns = ("--text", "text", "--label", "stars", "--task", "scores", "--columns", "source")
+    balance = ("balance", "rated.csv", *columns, "--token", "source:app", "--out", "b")
+    with_source().write_csv("rated.csv")
+    assert run(*balance)[0] == 0
+    weighted = pl.read_csv("b/balanced.csv").with_columns(is_app=pl.col("source") == "app")
+    of_stars = weighted.group_by("stars").agg(
+        rate=(pl.col("is_app") * pl.col("weight")).sum() / pl.col("weight").sum(),
+        mean_weight=pl.col("weight").mean(),
+    )
+    assert of_stars["rate"].to_numpy() == pytest.approx(of_stars["rate"][0], abs=1e-5)
+    assert of_stars["mean_weight"].to_numpy() == pytest.approx(1.0, abs=1e-5)
+    assert pl.read_csv("b/rates.csv")["class"].to_list() == [1, 2, 3, 4, 5]
+    noise = np.random.default_rng(0).normal(0, 0.01, weighted.height)
+    many = with_source().with_columns(pl.col("stars") + pl.Series(noise))
+    many.write_csv("rated.csv")
+    assert run(*balance, "--overwrite")[0] == 0
+    rates = pl.read_csv("b/rates.csv")
+    assert rates.height == 5
+    assert rates["after"].to_numpy() == pytest.approx(rates["after"][0], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_what_predicts_scores_by_itself_and_what_differs_in_the_test_file_is_found() -> None:
+    test = rated(200, seed=5).with_columns(pl.col("text") + pl.lit(" w0"))
+    found = audit_scores(
+        with_source(), text="text", label="stars", columns="source",
+        test=test.with_columns(source=pl.lit("web")),
+    )  # fmt: skip
+    drift = next(finding for finding in found.findings if finding.kind == "drift")
+    assert "w0" in drift.tokens
+    at_random = audit_scores(with_source(error=0.02), text="text", label="stars", columns="source")
+    alone = [finding for finding in at_random.findings if finding.kind == "alone"]
+    assert any("column source alone" in finding.headline for finding in alone)
+    assert not any(finding.kind == "drift" for finding in at_random.findings)
+    plain = audit_scores(rated(), text="text", label="stars")
+    assert not any(finding.kind == "alone" for finding in plain.findings)
+
+
+def test_scores_to_review_are_exported_and_described(found: ScoreAudit) -> None:
+    rows = rows_to_review(found)
+    given = rows["given_label"].drop_nulls()
+    assert set(given) <= set("12345") and rows["text"].null_count() == 0
+    table = pl.read_csv(export_rows(found, "cleanlab").encode())
+    assert table["given_label"].dtype.is_numeric() and table.height == rows.height
+    for line in export_rows(found, "argilla").splitlines():
+        suggested = json.loads(line).get("suggestions", {}).get("label", {}).get("value", 1)
+        assert suggested in range(1, 6)
+    for task in json.loads(export_rows(found, "label-studio")):
+        for prediction in task["predictions"]:
+            [result] = prediction["result"]
+            assert result["type"] == "number" and 1 <= result["value"]["number"] <= 5
+    card = dataset_card(found)
+    assert "tablet" in card and "mean absolute error" in card
 
 
 def test_train_writes_the_same_model(run: Run) -> None:
@@ -137,7 +209,7 @@ def test_train_writes_the_same_model(run: Run) -> None:
     [
         ({"budget": "0.9@1%"}, "leak=0"),
         ({"environments": "text"}, "--environments"),
-        ({"budget": "drift=0"}, "drift"),
+        ({"budget": "position=0"}, "position"),
     ],
 )
 def test_options_for_classes_are_refused(options: dict[str, str], part: str) -> None:

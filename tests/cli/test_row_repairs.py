@@ -50,10 +50,11 @@ def loop_of(audit: Any, kind: str) -> list[str]:
     return [block.command for block in blocks if isinstance(block, Command)]
 
 
-def follow(run: Run, commands: list[str]) -> None:
+def follow(run: Run, commands: list[str], also: tuple[str, ...] = QUICK) -> None:
+    """Runs commands as they are printed; audits with some options more."""
     for written in commands:
         program, *arguments = shlex.split(written)
-        status, _, problem = run(*arguments, *(QUICK if arguments[0] == "audit" else ()))
+        status, _, problem = run(*arguments, *(also if arguments[0] == "audit" else ()))
         assert program == "tokensieve" and status == 0, f"{written}\n{problem}"
 
 
@@ -93,6 +94,46 @@ def test_repeats_are_left_out(run: Run, audits: list[Any]) -> None:
     follow(run, loop_of(audits[0], "repeated"))
     assert pl.read_csv("a-without-repeated.csv").height < 520
     assert n_of_kind("a-without-repeated", "repeated") == 0
+
+
+@pytest.mark.slow
+def test_texts_with_two_labels_are_left_out_exactly_as_printed(run: Run, audits: list[Any]) -> None:
+    made = reviews(400, 6)
+    again = made.head(30).with_columns(
+        pl.when(pl.col(LABEL) == "up").then(pl.lit("down's")).otherwise(pl.lit("up")).alias(LABEL)
+    )
+    source = "-my $HOME; reviews (2).csv"
+    pl.concat([made, again]).write_csv(source)
+    columns = ("--text", TEXT, "--label", LABEL)
+    assert run("audit", f"./{source}", *columns, *QUICK, "--out", "it's an audit")[0] == 0
+    assert n_of_kind("it's an audit", "contradiction") == 1
+    loop = loop_of(audits[0], "contradiction")
+    assert [line.split()[1] for line in loop] == ["mask", "audit", "compare"]
+    follow(run, loop, also=())
+    assert n_of_kind("it's an audit-without-contradiction", "contradiction") == 0
+    assert Path("it's an audit-without-contradiction-compare/report.html").exists()
+
+
+@pytest.mark.slow
+def test_wrong_labels_are_left_out_exactly_as_printed(run: Run, audits: list[Any]) -> None:
+    words = {"up": "amber basalt cedar dune".split(), "down's": "ember fjord grove islet".split()}
+    rng = np.random.default_rng(0)
+    labels = np.array(["up", "down's"])[rng.integers(0, 2, 500)]
+    texts = [
+        " ".join(rng.choice(words[str(label)], 10)) + f" n{i}" for i, label in enumerate(labels)
+    ]
+    is_wrong = np.arange(500) < 20
+    given = np.where(is_wrong, np.where(labels == "up", "down's", "up"), labels)
+    pl.DataFrame({TEXT: texts, LABEL: given}).write_csv("wrong $labels.csv")
+    columns = ("--text", TEXT, "--label", LABEL)
+    assert run("audit", "wrong $labels.csv", *columns, *QUICK, "--out", "a `b`")[0] == 0
+    loop = loop_of(audits[0], "labels")
+    assert [line.split()[1] for line in loop] == ["mask", "audit", "compare"]
+    follow(run, loop, also=())
+    left = pl.read_csv("a `b`-without-labels.csv")
+    n_wrong_left = left[TEXT].is_in(np.array(texts)[is_wrong].tolist()).sum()
+    assert n_wrong_left < 10 and left.height > 470
+    assert n_of_kind("a `b`-without-labels", "labels") == 0 or n_wrong_left
 
 
 def test_groups_of_a_column_are_kept_whole(run: Run, audits: list[Any]) -> None:

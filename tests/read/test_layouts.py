@@ -291,6 +291,13 @@ def test_answers_in_one_cell_and_their_ranks_in_another_are_named_with_a_command
         read_corpus(ranked)
     corpus = read_corpus(ranked, pairs=("answers",), ranks=("ranks",))
     assert corpus.texts[0] == GOOD[0]
+    ordered = ranked.rename({"ranks": "order"})
+    with pytest.raises(InputError, match=r"--pairs answers --ranks order$"):
+        read_corpus(ordered)
+    of_three = [[*texts, "a third answer"] for texts in lists]
+    unclear = pl.DataFrame({"answers": of_three, "order": [[1, 2, 0]] * N})
+    with pytest.raises(InputError, match="--ranks order if each number is the rank"):
+        read_corpus(unclear)
     uneven = pl.DataFrame({"answers": lists, "ranks": [[1, 2, 3]] * N})
     with pytest.raises(InputError, match="'answers' holds several texts a row"):
         read_corpus(uneven)

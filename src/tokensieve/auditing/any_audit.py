@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
 from tokensieve import __version__
+from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.findings import Finding, rows_of_findings
 from tokensieve.auditing.limits import kinds_over
 from tokensieve.auditing.settings import Settings
@@ -26,11 +27,20 @@ class Invocation:
 class AnyAudit(OfCorpusModel):
     """The findings of an audit, its limits and its settings."""
 
+    own_files: ClassVar[str] = (  # of an earlier audit; others in the folder are the user's
+        r"card\.md|findings\.(sarif|junit\.xml)|"
+        r"review-(cleanlab\.csv|label-studio\.json|argilla\.jsonl|doccano\.jsonl)|"
+        r"(over-budget|label-issues|environments|pairs|test-results|test-predictions)\.csv|"
+        r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
+    )
     settings: Settings
     tokens: pl.DataFrame
     findings: tuple[Finding, ...]
+    label_issues: pl.DataFrame
     seconds: dict[str, float]
     invocation: Invocation | None
+    test_given: bool
+    balance_plan: BalancePlan
 
     @property
     def version(self) -> str:
@@ -41,6 +51,17 @@ class AnyAudit(OfCorpusModel):
     def notes(self) -> list[str]:
         """What happened while the source was read, in plain words."""
         return self.learned.notes
+
+    @property
+    def shortcuts(self) -> list[Finding]:
+        """The findings that are shortcuts, most serious first."""
+        return [finding for finding in self.findings if finding.kind == "shortcut"]
+
+    @cached_property
+    def over_budget(self) -> pl.DataFrame:
+        """The rows of `tokens` that exceed `settings.budget`; none where only kinds of findings
+        have a limit."""
+        return self.tokens.clear()
 
     @cached_property
     def finding_rows(self) -> pl.DataFrame:

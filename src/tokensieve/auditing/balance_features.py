@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tokensieve.read.corpus import Corpus
 
 LENGTH_FORM = "⟨length "
+MAX_LEVELS = 10  # such as scores from 1 to 10: each is a class of its own
+N_QUANTILES = 5  # of more scores: as few as stars have, so that each level keeps many documents
 LONGER_BINS = 3  # of pairs by how much their lengths differ, so that length wins half in each
 
 
@@ -32,15 +34,44 @@ class RowFeatures:
 
     Attributes:
         rows: the rows in the source, from 1, shape (n,).
-        labels: class of each row, shape (n,); all 0 for pairs.
+        labels: class of each row, shape (n,); of scores the level; all 0 for pairs.
+        classes: the names of the classes or levels.
         names: what each feature is called, J of them.
         features: z, shape (n, J).
     """
 
     rows: Ints
     labels: Ints
+    classes: tuple[str, ...]
     names: tuple[str, ...]
     features: Floats
+
+
+@dataclass(frozen=True)
+class ScoreLevels:
+    """Scores as classes: each score, or where there are many, a fifth of the documents.
+
+    Attributes:
+        names: of the levels, lowest first, as in "4" or "0.1 to 0.25".
+        level: of each document, shape (n,).
+    """
+
+    names: tuple[str, ...]
+    level: Ints
+
+    @classmethod
+    def of(cls, scores: Floats) -> ScoreLevels:
+        """The levels of the scores, shape (n,)."""
+        values = np.unique(scores)
+        if len(values) <= MAX_LEVELS:
+            names = tuple(f"{value:.4g}" for value in values)
+            return cls(names, np.searchsorted(values, scores).astype(np.int64))
+        inner_edges = np.unique(np.quantile(scores, np.linspace(0, 1, N_QUANTILES + 1)[1:-1]))
+        bins = np.digitize(scores, inner_edges)
+        levels, level = np.unique(bins, return_inverse=True)
+        ranges = [scores[bins == value] for value in levels]
+        names = tuple(f"{within.min():.4g} to {within.max():.4g}" for within in ranges)
+        return cls(names, level.astype(np.int64))
 
 
 def row_features(
@@ -132,18 +163,23 @@ def _by_row(corpus: Corpus, names: tuple[str, ...], contains: Floats) -> RowFeat
     features = np.zeros((len(rows), len(names)))
     np.add.at(features, row_of_document, contains)
     labels = np.zeros(len(rows), dtype=np.int64)
-    if corpus.pairs is None:
+    classes = corpus.classes
+    if corpus.scores is not None:
+        levels = ScoreLevels.of(corpus.scores)
+        classes = levels.names
+        labels[row_of_document] = levels.level
+    elif corpus.pairs is None:
         labels[row_of_document] = corpus.labels
-    return RowFeatures(rows.astype(np.int64), labels, names, features)
+    return RowFeatures(rows.astype(np.int64), labels, classes, names, features)
 
 
-def rates_by_class(data: RowFeatures, weights: Floats, classes: Sequence[str]) -> pl.DataFrame:
+def rates_by_class(data: RowFeatures, weights: Floats) -> pl.DataFrame:
     """How often each feature occurs before and after, by class; of pairs, how often it wins.
 
     Columns: feature, class ("chosen" for pairs), before, after (fractions from 0 to 1).
     """
     is_pairs = bool((data.features < 0).any())
-    names = ["chosen"] if is_pairs else list(classes)
+    names = ["chosen"] if is_pairs else list(data.classes)
     table = []
     for j, feature in enumerate(data.names):
         values = data.features[:, j]

@@ -224,11 +224,6 @@ class AuditData(AnyAudit):
 
     # ---- findings
 
-    @property
-    def shortcuts(self) -> list[Finding]:
-        """The findings that are shortcuts, most serious first."""
-        return [finding for finding in self.findings if finding.kind == "shortcut"]
-
     # ---- what --fail-on allows
 
     @cached_property

@@ -21,6 +21,11 @@ MAX_TOKENS_IN_CSV = 5  # of a finding; findings.json has all
 ROWS = {"token": pl.String, "part": pl.String, "row": pl.Int64, "label": pl.String}
 
 
+def written_score(score: float) -> str:
+    """A score as a reader writes it: 4, 3.75 or 0.031."""
+    return f"{score:.4g}"
+
+
 @dataclass(frozen=True, repr=False)
 class Finding:
     """One thing to act on.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tokensieve.auditing.any_audit import AnyAudit
 from tokensieve.auditing.balance_plan import BalancePlan
-from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.escape import HIDDEN, public_address, shell_word
 from tokensieve.name_lists import joined_group, joined_names
@@ -70,14 +70,14 @@ def shortcut_tokens(shortcuts: Sequence[Finding]) -> list[str]:
     return list(dict.fromkeys(token for finding in shortcuts for token in finding.mask))
 
 
-def mask_command_over_budget(audit: AuditData, out: Path) -> str:
+def mask_command_over_budget(audit: AnyAudit, out: Path) -> str:
     """The command that copies the source without the tokens that exceed --fail-on."""
     copies = _copy_names(audit)
     return _command("mask", *_sources(audit), "--audit", out, "--out", copies.within_limit)
 
 
 def next_commands(
-    audit: AuditData, tokens: Sequence[str], plan: BalancePlan | None = None
+    audit: AnyAudit, tokens: Sequence[str], plan: BalancePlan | None = None
 ) -> NextCommands:
     """How to repair the source, read and split as it was, and to audit the copy.
 
@@ -91,7 +91,7 @@ def next_commands(
     balance = ""
     if plan is not None and is_balanced:
         balance = _balance_command(audit, plan, after_mask=bool(masks))
-    is_weighted = is_balanced and audit.learned.task.classifies  # --weight is for labels
+    is_weighted = is_balanced and audit.learned.task.size == 1  # --weight is not for pairs
     if not masks and not is_weighted:
         return NextCommands(balance=balance)
     if not _can_audit_again(audit, is_masked=bool(masks)):
@@ -114,13 +114,11 @@ def next_commands(
         masks=masks,
         balance=balance,
         audit_again=_command("audit", copy, *options, "--out", again),
-        compare=_command(
-            "compare", out, again, *_judging_options(audit), "--out", f"{again}-compare"
-        ),
+        compare=_compare_command(audit, again, _judging_options(audit)),
     )
 
 
-def commands_for_rows(audit: AuditData, finding: Finding) -> NextCommands:
+def commands_for_rows(audit: AnyAudit, finding: Finding) -> NextCommands:
     """How to repair what is no token: leave out rows, or keep groups whole; then audit again.
 
     Nothing for other findings, and where the audit cannot be repeated by a command.
@@ -147,11 +145,11 @@ def commands_for_rows(audit: AuditData, finding: Finding) -> NextCommands:
     return NextCommands(
         masks=masks,
         audit_again=_audit_command(audit, audited, split, again),
-        compare=_command("compare", out, again, "--out", f"{again}-compare"),
+        compare=_compare_command(audit, again),
     )
 
 
-def _leave_out_command(audit: AuditData, finding: Finding, copy: str) -> str:
+def _leave_out_command(audit: AnyAudit, finding: Finding, copy: str) -> str:
     """Copies the source, or of a leak into a test file that file, without a finding's rows."""
     assert audit.invocation is not None
     reading = _written_options(audit, FILE_OPTIONS | {"role"})
@@ -167,7 +165,7 @@ def _leave_out_command(audit: AuditData, finding: Finding, copy: str) -> str:
     return _command("mask", *sources, *options, "--out", copy)
 
 
-def _kinds_to_leave_out(audit: AuditData, finding: Finding) -> list[str]:
+def _kinds_to_leave_out(audit: AnyAudit, finding: Finding) -> list[str]:
     """The finding's kind; copies on both sides of a random split go together, or the next split
     would part what the first one kept together."""
     is_about_copies = finding.kind in ("leak", "repeated")
@@ -177,7 +175,7 @@ def _kinds_to_leave_out(audit: AuditData, finding: Finding) -> list[str]:
     return [kind for kind in ("leak", "repeated") if kind in found]
 
 
-def _group_commands(audit: AuditData) -> NextCommands:
+def _group_commands(audit: AnyAudit) -> NextCommands:
     """The same audit with the groups of a column kept whole."""
     groups = audit.learned.train.corpus.reading.likely_groups
     if groups is None or not _can_audit_again(audit, is_masked=True):
@@ -190,12 +188,12 @@ def _group_commands(audit: AuditData) -> NextCommands:
     options = [*reading, *split, "--by", groups.column]
     return NextCommands(
         audit_again=_audit_command(audit, _sources(audit), options, again),
-        compare=_command("compare", out, again, "--out", f"{again}-compare"),
+        compare=_compare_command(audit, again),
     )
 
 
 def _audit_command(
-    audit: AuditData, sources: Sequence[str], options: Sequence[str], out: str
+    audit: AnyAudit, sources: Sequence[str], options: Sequence[str], out: str
 ) -> str:
     """The audit of other sources with the same settings."""
     names = {field.name for field in fields(audit.settings)} - NOT_FOR_COPY
@@ -203,7 +201,17 @@ def _audit_command(
     return _command("audit", *sources, *_text_options(audit), *written, *options, "--out", out)
 
 
-def _mask_commands(audit: AuditData, tokens: Sequence[str]) -> tuple[str, ...]:
+def _compare_command(audit: AnyAudit, again: str, options: Sequence[str] = ()) -> str:
+    """Compares the audit with the one in another folder; "" for scores, which have no such
+    comparison."""
+    if audit.learned.train.corpus.scores is not None:
+        return ""
+    assert audit.invocation is not None
+    out = _as_path(audit.invocation.out)
+    return _command("compare", out, again, *options, "--out", f"{again}-compare")
+
+
+def _mask_commands(audit: AnyAudit, tokens: Sequence[str]) -> tuple[str, ...]:
     """Copies the source without the tokens, and the test file if there is one."""
     copies = _copy_names(audit)
     reading = _written_options(audit, FILE_OPTIONS | TOKEN_OPTIONS | {"role"})
@@ -215,7 +223,7 @@ def _mask_commands(audit: AuditData, tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(masks)
 
 
-def _balance_command(audit: AuditData, plan: BalancePlan, after_mask: bool) -> str:
+def _balance_command(audit: AnyAudit, plan: BalancePlan, after_mask: bool) -> str:
     """Weights the source, or its masked copy if there is one."""
     copies = _copy_names(audit)
     sources = [copies.masked] if after_mask else _sources(audit)
@@ -231,13 +239,13 @@ def _balance_command(audit: AuditData, plan: BalancePlan, after_mask: bool) -> s
     return _command("balance", *sources, *options, "--out", copies.balanced)
 
 
-def _can_balance(audit: AuditData) -> bool:
+def _can_balance(audit: AnyAudit) -> bool:
     """Whether `balance` can read the source as the audit did: it writes weights of its own."""
     settings = audit.settings
     return settings.sample_weight is None and settings.having is None and settings.role is None
 
 
-def _can_audit_again(audit: AuditData, is_masked: bool) -> bool:
+def _can_audit_again(audit: AnyAudit, is_masked: bool) -> bool:
     """Whether one command can audit the copy as the source was audited."""
     settings = audit.settings
     is_from_python = settings.test is not None and not isinstance(settings.test, str)
@@ -249,7 +257,7 @@ def _can_audit_again(audit: AuditData, is_masked: bool) -> bool:
     return is_masked or settings.test is None or not is_read_otherwise
 
 
-def _judging_options(audit: AuditData) -> list[str]:
+def _judging_options(audit: AnyAudit) -> list[str]:
     """Documents that no model learned from, if one of the shortcuts misleads for a class there."""
     is_for_labels = audit.learned.task.classifies
     has_mark = any(finding.tokens and finding.label for finding in audit.shortcuts)
@@ -258,7 +266,7 @@ def _judging_options(audit: AuditData) -> list[str]:
     return []
 
 
-def _text_options(audit: AuditData) -> list[str]:
+def _text_options(audit: AnyAudit) -> list[str]:
     """The columns of the texts."""
     answers = audit.settings.columns_of_pairs
     if answers:
@@ -278,7 +286,7 @@ class _CopyNames:
     suffix: str  # of all of them
 
 
-def _copy_names(audit: AuditData) -> _CopyNames:
+def _copy_names(audit: AnyAudit) -> _CopyNames:
     """Names made from the audit's folder, so that a loop over several audits overwrites none."""
     nested = any("." in name for name in audit.learned.train.corpus.reading.columns)
     # chat messages and nested columns do not fit into CSV
@@ -295,7 +303,7 @@ def _copy_names(audit: AuditData) -> _CopyNames:
     )
 
 
-def _split_options(audit: AuditData, copies: _CopyNames, is_masked: bool) -> list[str]:
+def _split_options(audit: AnyAudit, copies: _CopyNames, is_masked: bool) -> list[str]:
     """How the copy is split into training and test documents: as the source was."""
     settings = audit.settings
     if settings.test is not None:
@@ -307,7 +315,7 @@ def _split_options(audit: AuditData, copies: _CopyNames, is_masked: bool) -> lis
     return []
 
 
-def _token_options(audit: AuditData, tokens: Sequence[str]) -> list[str]:
+def _token_options(audit: AnyAudit, tokens: Sequence[str]) -> list[str]:
     """Names the tokens one by one, or by the folder of the audit, if it has the same.
 
     The folder is better for many tokens, and for words of a lexicon: it also has the other words,
@@ -322,7 +330,7 @@ def _token_options(audit: AuditData, tokens: Sequence[str]) -> list[str]:
     return [word for token in tokens for word in ("--token", token)]
 
 
-def _has_lexicon(audit: AuditData) -> bool:
+def _has_lexicon(audit: AnyAudit) -> bool:
     """Whether the tokens are words of scripts without spaces that the training texts decide."""
     vocabulary = audit.learned.model.vocabulary
     assert vocabulary is not None, "a model of an audit has its vocabulary"
@@ -330,7 +338,7 @@ def _has_lexicon(audit: AuditData) -> bool:
     return "lexicon" in settings.get("base", settings)
 
 
-def _sources(audit: AuditData) -> list[str]:
+def _sources(audit: AnyAudit) -> list[str]:
     """The sources as a command takes them."""
     if audit.invocation is None:
         return ["SOURCE"]
@@ -345,7 +353,7 @@ def _as_path(written: str) -> str:
     return written
 
 
-def _written_options(audit: AuditData, names: Collection[str]) -> list[str]:
+def _written_options(audit: AnyAudit, names: Collection[str]) -> list[str]:
     """The settings with these names, written as options; those with their default are left out."""
     words: list[str] = []
     for field in fields(audit.settings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tokensieve.auditing.any_audit import AnyAudit
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.next_steps import (
@@ -217,7 +218,7 @@ def example_passages(finding: Finding) -> list[Passage]:
 
 
 def row_commands(
-    audit: AuditData, finding: Finding, only: tuple[Medium, ...] = EVERYWHERE
+    audit: AnyAudit, finding: Finding, only: tuple[Medium, ...] = EVERYWHERE
 ) -> list[Block]:
     """The commands that leave out rows or keep groups whole, and show what that changes."""
     commands = commands_for_rows(audit, finding)
@@ -225,6 +226,7 @@ def row_commands(
     if commands.audit_again:
         then = "Then audit the copy:" if commands.masks else PURPOSES[finding.kind]
         blocks.append(Command(commands.audit_again, then, only=only))
+    if commands.compare:
         blocks.append(Command(commands.compare, "Finally, compare the two audits:", only=only))
     return [*blocks]
 

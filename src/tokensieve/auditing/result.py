@@ -67,13 +67,6 @@ OVER_BUDGET_COLUMNS = (
 class Audit(AuditData):
     """Everything an audit found (the attributes are those of `AuditData`), and its files."""
 
-    own_files = (  # of an earlier audit; others in the folder are the user's
-        r"card\.md|findings\.(sarif|junit\.xml)|"
-        r"review-(cleanlab\.csv|label-studio\.json|argilla\.jsonl|doccano\.jsonl)|"
-        r"(over-budget|label-issues|environments|pairs|test-results)\.csv|"
-        r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
-    )
-
     def __repr__(self) -> str:
         task = self.learned.task
         train = self.documents["train"] // task.size

@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import polars as pl
 
 from tokensieve import __version__
-from tokensieve.auditing.data import AuditData
+from tokensieve.auditing.any_audit import AnyAudit
+from tokensieve.auditing.findings import written_score
 from tokensieve.errors import InputError
 from tokensieve.files import csv_table, json_text
 from tokensieve.text.vocabulary import CountedCorpus
@@ -30,7 +32,7 @@ _SCHEMA = {
 }
 
 
-def rows_to_review(audit: AuditData) -> pl.DataFrame:
+def rows_to_review(audit: AnyAudit) -> pl.DataFrame:
     """Every document of a finding, and every document whose label may be wrong, with the reason.
 
     Documents whose label may be wrong come first, the least likely label first; the others follow
@@ -38,17 +40,20 @@ def rows_to_review(audit: AuditData) -> pl.DataFrame:
 
     Returns:
         A row per document: part ("train" or "test"), row (in its source, from 1), text,
-        given_label, predicted_label (null unless the label may be wrong), label_quality
-        ((1 + P(given) − P(predicted)) / 2 by models that did not see the document, which cleanlab
-        calls the normalized margin; null unless the label may be wrong), is_label_issue, and
-        reason.
+        given_label, predicted_label (null unless the label may be wrong; of scores, the score that
+        occurs and is nearest to the prediction), label_quality (by models that did not see the
+        document, as cleanlab has it: (1 + P(given) − P(predicted)) / 2, the normalized margin, or
+        of scores exp(−|given − predicted|); null unless the label may be wrong), is_label_issue,
+        and reason.
 
     Raises:
         InputError: the audit is of preference pairs, which these tools do not label.
     """
-    if not audit.learned.task.classifies:
+    if audit.learned.task.size == 2:
         raise InputError("rows to review are exported of labelled documents, not of pairs")
-    reasons = pl.concat([_label_issue_rows(audit), _finding_rows(audit)])
+    has_scores = audit.learned.train.corpus.scores is not None
+    issues = _score_issue_rows(audit) if has_scores else _label_issue_rows(audit)
+    reasons = pl.concat([issues, _finding_rows(audit)])
     by_document = reasons.group_by("part", "row", maintain_order=True).agg(
         pl.col("given_label").first(),
         pl.col("predicted_label").drop_nulls().first(),
@@ -64,7 +69,30 @@ def rows_to_review(audit: AuditData) -> pl.DataFrame:
     return with_texts.select(list(_SCHEMA))
 
 
-def _label_issue_rows(audit: AuditData) -> pl.DataFrame:
+def _score_issue_rows(audit: AnyAudit) -> pl.DataFrame:
+    """The documents of label-issues.csv, whose labels are scores."""
+    issues = audit.label_issues
+    known = np.unique(audit.learned.train.corpus.scores)
+    predicted = issues["predicted"].to_numpy()
+    nearest = [written_score(known[np.abs(known - score).argmin()]) for score in predicted]
+    reason = pl.format(
+        "the score may be wrong: models that did not see the document predict {}; against the "
+        "score: {}",
+        "predicted",
+        "against",
+    )
+    return issues.select(
+        part=pl.lit("train"),
+        row=pl.col("row"),
+        given_label=pl.Series([written_score(score) for score in issues["score"]], dtype=pl.String),
+        predicted_label=pl.Series(nearest, dtype=pl.String),
+        label_quality=(-pl.col("residual").abs()).exp().round(QUALITY_DIGITS),
+        is_label_issue=pl.lit(True),
+        reason=reason,
+    )
+
+
+def _label_issue_rows(audit: AnyAudit) -> pl.DataFrame:
     """The documents of label-issues.csv."""
     issues = audit.label_issues
     if issues.is_empty():
@@ -86,7 +114,7 @@ def _label_issue_rows(audit: AuditData) -> pl.DataFrame:
     )
 
 
-def _finding_rows(audit: AuditData) -> pl.DataFrame:
+def _finding_rows(audit: AnyAudit) -> pl.DataFrame:
     """The documents of all other findings."""
     tables = [pl.DataFrame(schema=_SCHEMA).drop("text")]
     for finding in audit.findings:
@@ -119,11 +147,11 @@ def _texts(reviewed: pl.DataFrame, part: str, side: CountedCorpus) -> pl.DataFra
     return pl.DataFrame(columns, schema={name: _SCHEMA[name] for name in columns})
 
 
-def export_rows(audit: AuditData, tool: ReviewTool) -> str:
+def export_rows(audit: AnyAudit, tool: ReviewTool) -> str:
     """The rows to review as the content of a file for a tool.
 
     Args:
-        audit: of labelled documents.
+        audit: of documents with classes or scores.
         tool: "cleanlab" for a CSV file with the columns of `CleanLearning.get_label_issues`;
             "label-studio" for tasks with predictions (JSON); "argilla" for records with suggestions
             and metadata (JSON lines); "doccano" for JSON lines whose labels can be corrected.
@@ -134,7 +162,9 @@ def export_rows(audit: AuditData, tool: ReviewTool) -> str:
     if tool not in FORMATS:
         names = ", ".join(get_args(ReviewTool))
         raise InputError(f"cannot export to {tool!r}; choose from {names}")
-    return FORMATS[tool].content(rows_to_review(audit))
+    rows = rows_to_review(audit)
+    has_scores = audit.learned.train.corpus.scores is not None
+    return FORMATS[tool].content(rows, has_scores)
 
 
 def export_file_name(tool: ReviewTool) -> str:
@@ -142,22 +172,28 @@ def export_file_name(tool: ReviewTool) -> str:
     return FORMATS[tool].file_name
 
 
-def _cleanlab(rows: pl.DataFrame) -> str:
+def _cleanlab(rows: pl.DataFrame, has_scores: bool) -> str:
+    if has_scores:
+        rows = rows.with_columns(pl.col("given_label", "predicted_label").cast(pl.Float64))
     return csv_table(rows).decode()
 
 
-def _label_studio(rows: pl.DataFrame) -> str:
-    """Tasks to import; the choice is named `label` and belongs to the text `text`."""
+def _label_studio(rows: pl.DataFrame, has_scores: bool) -> str:
+    """Tasks to import; the choice, or of scores the number, is named `label` and belongs to the
+    text `text`."""
     tasks = []
     for row in rows.iter_rows(named=True):
         data = {"text": row["text"], "label": row["given_label"]} | _origin(row)
         task: dict[str, Any] = {"data": data, "predictions": []}
         if row["predicted_label"] is not None:
+            value: dict[str, Any] = {"choices": [row["predicted_label"]]}
+            if has_scores:
+                value = {"number": _number(row["predicted_label"])}
             choice = {
                 "from_name": "label",
                 "to_name": "text",
-                "type": "choices",
-                "value": {"choices": [row["predicted_label"]]},
+                "type": "number" if has_scores else "choices",
+                "value": value,
             }
             prediction = {
                 "model_version": AGENT,
@@ -169,8 +205,9 @@ def _label_studio(rows: pl.DataFrame) -> str:
     return json_text(tasks)
 
 
-def _argilla(rows: pl.DataFrame) -> str:
-    """Records for `argilla.Record.from_dict`, with a field `text` and a question `label`."""
+def _argilla(rows: pl.DataFrame, has_scores: bool) -> str:
+    """Records for `argilla.Record.from_dict`, with a field `text` and a question `label`: of scores
+    a rating."""
     records = []
     for row in rows.iter_rows(named=True):
         record: dict[str, Any] = {
@@ -179,8 +216,9 @@ def _argilla(rows: pl.DataFrame) -> str:
             "metadata": {"given_label": row["given_label"]} | _origin(row),
         }
         if row["predicted_label"] is not None:
+            label = row["predicted_label"]
             suggestion = {
-                "value": row["predicted_label"],
+                "value": _number(label) if has_scores else label,
                 "score": round(1 - row["label_quality"], QUALITY_DIGITS),
                 "agent": AGENT,
             }
@@ -189,7 +227,7 @@ def _argilla(rows: pl.DataFrame) -> str:
     return _json_lines(records)
 
 
-def _doccano(rows: pl.DataFrame) -> str:
+def _doccano(rows: pl.DataFrame, has_scores: bool) -> str:
     """Documents with their given label; other fields become the document's metadata."""
     records = []
     for row in rows.iter_rows(named=True):
@@ -198,6 +236,12 @@ def _doccano(rows: pl.DataFrame) -> str:
             record["suggested"] = row["predicted_label"]
         records.append(record)
     return _json_lines(records)
+
+
+def _number(score: str) -> float:
+    """A score as JSON has it: 4, not 4.0, since ratings are whole numbers."""
+    number = float(score)
+    return int(number) if number.is_integer() else number
 
 
 def _origin(row: dict[str, Any]) -> dict[str, Any]:
@@ -210,10 +254,10 @@ def _json_lines(records: list[dict[str, Any]]) -> str:
 
 
 class _Format(NamedTuple):
-    """The file of a tool, and its content from the rows to review."""
+    """The file of a tool, and its content from the rows to review and whether labels are scores."""
 
     file_name: str
-    content: Callable[[pl.DataFrame], str]
+    content: Callable[[pl.DataFrame, bool], str]
 
 
 FORMATS: dict[ReviewTool, _Format] = {

@@ -38,6 +38,7 @@ from tokensieve.progress import DRAWING, Progress
 if TYPE_CHECKING:
     from tokensieve.auditing.any_audit import AnyAudit
     from tokensieve.auditing.result import Audit
+    from tokensieve.auditing.scores.result import ScoreAudit
     from tokensieve.files import Content
     from tokensieve.read.label_lists import SettingsPerLabel
 
@@ -94,10 +95,8 @@ def _audit(
 
     outputs = AuditOutputs(pictures, card, tuple(formats), tuple(exports))
     if settings.task == "scores":
-        if cluster is not None or card or exports:
-            raise InputError(
-                "--cluster, --card and --export need classes: leave them out with --task scores"
-            )
+        if cluster is not None:
+            raise InputError("--cluster needs classes: leave it out with --task scores")
         return _audit_of_scores(source, settings, out, quiet, outputs)
     if settings.budget is not None:  # before anything is read
         settings.budget.check_kinds(kinds_of_finding())
@@ -211,7 +210,7 @@ def _audit_of_scores(
         result = audit_scores(corpus, settings, progress=progress, seconds=seconds)
         result = replace(result, invocation=Invocation(_public_source(to_read, out), str(out)))
         progress("writing", 0.0)
-        also = _pipeline_files(result, to_read, outputs.formats)
+        also = _further_files(result, to_read, outputs)
         save(result, out, outputs.pictures, start, also=also)
     if not quiet:
         show(result.report(), out, result.seconds["total"])
@@ -285,7 +284,9 @@ def _audit_here(
 
 
 def _further_files(
-    result: Audit, source: str | list[str] | tuple[list[str], list[str]], outputs: AuditOutputs
+    result: Audit | ScoreAudit,
+    source: str | list[str] | tuple[list[str], list[str]],
+    outputs: AuditOutputs,
 ) -> dict[str, Content]:
     """The files for dataset cards, pipelines and reviewers, and texts that no file holds.
 

@@ -2,7 +2,9 @@
 
 Every row keeps its values and gets a column `weight`. With these weights, each class contains the
 chosen tokens equally often, and of preference pairs each chosen token wins half of the pairs in
-which the answers differ. Train with the column (`--weight weight` here, `sample_weight` elsewhere).
+which the answers differ. Scores (--task scores) are classes here: each one, or where there are more
+than ten, fifths of the documents. Train with the column (`--weight weight` here, `sample_weight`
+elsewhere).
 """
 
 from __future__ import annotations
@@ -62,14 +64,12 @@ def _balance(
     chosen = _chosen(token or [], length, audit, token_settings)
     to_read = list(source) if len(source) > 1 else source[0]
     corpus = read_corpus(to_read, reading)
-    corpus.require_classes("balance")
     data = row_features(corpus, chosen.tokens, chosen.has_length, chosen.tokenizer)
     result = balance(data.features, data.labels)
     require_enough_documents(result, data.names, data.features, data.labels)
     rows = _weighted_rows(to_read, reading, corpus, data, result)
-    _write(
-        target, rows, corpus, data, result, " ".join(public_address(address) for address in source)
-    )
+    named_source = " ".join(public_address(address) for address in source)
+    _write(target, rows, data, result, named_source)
     for line in _messages(data, result, str(target.path)):
         say(quiet, line)
 
@@ -140,7 +140,6 @@ def _weighted_rows(
 def _write(
     target: CopyTarget,
     rows: list[Row],
-    corpus: Corpus,
     data: RowFeatures,
     result: Balance,
     source: str,
@@ -160,7 +159,7 @@ def _write(
             "largest_weight": float(result.weights.max()),
         }
         files["summary.json"] = json_text(summary)
-        files["rates.csv"] = csv_table(rates_by_class(data, result.weights, corpus.classes))
+        files["rates.csv"] = csv_table(rates_by_class(data, result.weights))
     write_all(target.folder, files, ours=r"balanced\.(csv|tsv|jsonl|parquet)")
 
 

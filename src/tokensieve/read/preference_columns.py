@@ -49,6 +49,12 @@ WINNER_NAMES = (
     r"winn(er|ing)\w*|prefer\w*|overall_preference|better\w*|best\w*|(human_)?choice|judge?ment|"
     r"\w+_wins?"
 )
+# an order of two, [1, 0], names the same winner whether its numbers are ranks or places
+MAX_UNAMBIGUOUS = 2
+ORDER_NOTE = (
+    " if each number is the rank of the answer beside it; if they are the answers' numbers, best "
+    "first, write ranks instead"
+)
 
 
 class AnswerColumns(NamedTuple):
@@ -246,14 +252,24 @@ def _answers_and_numbers_in_cells(table: SourceTable) -> str | None:
         field = _field_of_answers([answer for cell in lists for answer in cell])
         if not lists or field is None or any(map(text_key, lists)):
             continue
+        answers = option("--pairs", joined_names([f"{column}.{field}" if field else column]))
         for other, numbers in table.sample.items():
-            if re.search("rank|score|rating|reward", other.lower()) and _are_as_long(
-                cells, numbers
-            ):
-                name = f"{column}.{field}" if field else column
-                pairs = option("--pairs", joined_names([name]))
-                return f"{pairs} {option(score_flag(other), joined_names([other]))}"
+            is_scored = re.search("rank|score|rating|reward", other.lower()) is not None
+            if is_scored and _are_as_long(cells, numbers):
+                return f"{answers} {option(score_flag(other), joined_names([other]))}"
+            if "order" in other.lower() and _are_orders(cells, numbers):
+                is_clear = max(len(cell) for cell in lists) <= MAX_UNAMBIGUOUS
+                note = "" if is_clear else ORDER_NOTE
+                return f"{answers} {option('--ranks', joined_names([other]))}{note}"
     return None
+
+
+def _are_orders(cells: Sequence[Any], numbers: Sequence[Any]) -> bool:
+    """Whether each list has one number for each entry of the list beside it, from 0 or from 1."""
+    return _are_as_long(cells, numbers) and all(
+        sorted(of_cell) in ([*range(len(of_cell))], [*range(1, len(of_cell) + 1)])
+        for of_cell in numbers
+    )
 
 
 def _are_as_long(cells: Sequence[Any], numbers: Sequence[Any]) -> bool:

@@ -22,6 +22,8 @@ from tokensieve.auditing.data import FewWords
 from tokensieve.auditing.phrases import quoted
 from tokensieve.escape import for_display
 from tokensieve.task.refitted import RefitComparison, compare_refit
+from tokensieve.text.tokenizers import FieldTokenizer
+from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural
 
 N_FEATURES_NAMED = 15  # those of most information
@@ -33,7 +35,7 @@ ALONE = " alone predicts "  # stands after the part's name in a headline
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class Part:
     """A part of the documents.
 
     Attributes:
@@ -74,7 +76,7 @@ class Alone(Check):
     def find(self, audit: AuditContext) -> Findings:
         majority = audit.totals["majority_accuracy"]
         best_column = majority + MIN_GAIN
-        for part in _parts(audit):
+        for part in parts_of(audit.train):
             comparison = _trained_on(part.types, audit)
             if comparison is None:
                 continue
@@ -90,7 +92,7 @@ class Alone(Check):
             yield self._finding_about(part, comparison, audit)
 
     def _finding_about(
-        self, part: _Part, comparison: RefitComparison, audit: AuditContext
+        self, part: Part, comparison: RefitComparison, audit: AuditContext
     ) -> Finding:
         """The finding that one part of the documents predicts the label by itself.
 
@@ -153,32 +155,33 @@ def few_words(audit: AuditContext) -> FewWords:
     return FewWords(tuple(names[s] for s in words), _trained_on(types, audit))
 
 
-def _parts(audit: AuditContext) -> Iterator[_Part]:
+def parts_of(train: CountedCorpus) -> Iterator[Part]:
     """The parts that the documents have."""
-    names = [str(token) for token in audit.train.counts.tokens]
-    formatting = range(audit.n_words, len(names))
-    yield _Part("Formatting", np.array(formatting, dtype=np.int64))
+    names = [str(token) for token in train.counts.tokens]
+    formatting = range(train.vocabulary.n_words, len(names))
+    yield Part("Formatting", np.array(formatting, dtype=np.int64))
     lengths = [s for s in formatting if "⟨length " in names[s]]
-    yield _Part("Length", np.array(lengths, dtype=np.int64))
+    yield Part("Length", np.array(lengths, dtype=np.int64))
 
     def types_of(*fields: str) -> Ints:
-        assert audit.fields is not None
-        prefixes = tuple(audit.fields.prefixes[field] for field in fields)
+        tokenizer = train.vocabulary.tokenizer
+        assert isinstance(tokenizer, FieldTokenizer)
+        prefixes = tuple(tokenizer.prefixes[field] for field in fields)
         types = [s for s, name in enumerate(names) if name.startswith(prefixes)]
         return np.array(types, dtype=np.int64)
 
-    corpus = audit.train.corpus
+    corpus = train.corpus
     for column in corpus.columns:
         name = f"The column {for_display(column, 40)}"
-        yield _Part(name, types_of(column), is_column=True)
+        yield Part(name, types_of(column), is_column=True)
     if len(corpus.columns) > 1:
         listed = ", ".join(for_display(column, 40) for column in corpus.columns)
-        yield _Part(f"The metadata ({listed})", types_of(*corpus.columns), is_metadata=True)
+        yield Part(f"The metadata ({listed})", types_of(*corpus.columns), is_metadata=True)
     texts = [field for field in corpus.fields if field not in corpus.columns]
     if len(texts) > 1:
         for field in texts:
             name = f"The field {for_display(field, 40)}"
-            yield _Part(name, types_of(field), is_field=True)
+            yield Part(name, types_of(field), is_field=True)
 
 
 def _most_informative(types: Ints, audit: AuditContext) -> Ints:

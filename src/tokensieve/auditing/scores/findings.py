@@ -1,12 +1,12 @@
-"""What to act on where labels are scores: shortcuts, copies, doubtful scores.
+"""What to act on where labels are scores: shortcuts, copies, doubtful scores, and more.
 
 Each check is a function of the trained model and the statistics of its tokens that yields findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -14,19 +14,21 @@ import polars as pl
 from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.score import LIKELY
 from tokensieve.auditing.copies import originals_in
-from tokensieve.auditing.findings import PROBABLE_SHORTCUT, ROWS, Finding
+from tokensieve.auditing.findings import PROBABLE_SHORTCUT, ROWS, Finding, written_score
 from tokensieve.auditing.phrases import form_clause, quoted
+from tokensieve.auditing.removal import with_removal
+from tokensieve.auditing.scores.context import ScoreContext
+from tokensieve.auditing.scores.parts import alone, drift
 from tokensieve.escape import for_display
 from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.score_ranks import ScoreImportance
 from tokensieve.read.corpus import Corpus
-from tokensieve.task.tasks import CorpusModel
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import percent, plain, plural, verb
 
-KINDS = ("shortcut", "leak", "contradiction", "labels", "groups")
+KINDS = ("shortcut", "leak", "contradiction", "labels", "alone", "drift", "groups")
 # as in an audit of classes: a token in 1% of the documents whose conservative bound is more than
 # halfway to certainty; here the document with it is then the higher one in over 75% of comparisons
 MIN_FRACTION = 0.01  # of the documents
@@ -43,33 +45,6 @@ MAX_AGAINST = 4  # tokens listed for a doubtful score
 EXCERPT_CHARACTERS = 140  # two lines of a page's card
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreContext:
-    """What the checks read.
-
-    Attributes:
-        learned: the trained model with its training and test documents.
-        importance: what the training documents alone say about each token type.
-        thorough: whether to look for near copies and doubtful scores.
-        out_of_fold: scores that models predict for training documents that they were not trained
-            on, shape (n,); None if that was not computed.
-        artefacts: tokens that look like artefacts, with the probability that they are.
-    """
-
-    learned: CorpusModel
-    importance: ScoreImportance
-    thorough: bool
-    out_of_fold: Floats | None
-    artefacts: Mapping[str, float]
-
-    @property
-    def scores(self) -> Floats:
-        """The score of each training document, shape (n,)."""
-        numbers = self.learned.train.counts.numbers
-        assert numbers is not None
-        return numbers
-
-
 def all_findings(context: ScoreContext) -> tuple[Finding, ...]:
     """All findings, most serious first."""
     findings = [
@@ -77,14 +52,11 @@ def all_findings(context: ScoreContext) -> tuple[Finding, ...]:
         *leaks(context),
         *contradictions(context),
         *doubtful_scores(context),
+        *alone(context),
+        *drift(context),
         *likely_groups(context),
     ]
     return tuple(sorted(findings, key=lambda finding: -finding.severity))
-
-
-def written(score: float) -> str:
-    """A score as a reader writes it: 4, 3.75 or 0.031."""
-    return f"{score:.4g}"
 
 
 def score_rows(
@@ -93,7 +65,7 @@ def score_rows(
     """Documents as rows of the source, with their scores as labels."""
     assert corpus.scores is not None
     rows = corpus.rows_of(documents, part, token)
-    labels = [written(score) for score in corpus.scores[documents]]
+    labels = [written_score(score) for score in corpus.scores[documents]]
     return rows.with_columns(label=pl.Series(labels, dtype=pl.String)).select(list(ROWS))
 
 
@@ -151,9 +123,8 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
     documents = train.counts.holders(np.array([first]))[0]
     tokens = [str(train.counts.tokens[s]) for s in types[:MAX_TOKENS]]
     share = Share.count(len(documents), train.counts.n_documents)
-    maskable = tuple(token for token in tokens if not is_formatting(token))
     probability = context.artefacts[tokens[0]]
-    return Finding(
+    finding = Finding(
         kind="shortcut",
         severity=severity,
         label="higher" if context.importance.effect[first] > 0 else "lower",
@@ -164,7 +135,7 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
         examples=tuple(
             replace(
                 Excerpt.of(train.corpus, document, tokens, train.vocabulary.tokenizer),
-                label=written(context.scores[document]),
+                label=written_score(context.scores[document]),
             )
             for document in documents[:MAX_EXAMPLES].tolist()
         ),
@@ -177,9 +148,8 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
             "to see what accuracy remains."
         ),
         exploitable=True,
-        maskable=maskable,
-        mask=maskable,
     )
+    return with_removal(finding, train)
 
 
 def _means_sentence(context: ScoreContext, token: str, documents: Ints) -> str:
@@ -281,7 +251,7 @@ def contradictions(context: ScoreContext) -> Iterator[Finding]:
         title="Same text, different scores",
         headline=(
             f"{plural(frame['key'].n_unique(), 'text')} {verb(frame['key'].n_unique(), 'occur')} "
-            f"with different scores, up to {written(largest)} apart"
+            f"with different scores, up to {written_score(largest)} apart"
         ),
         details=(f"{plural(len(documents), 'document')} ({percent(share.value)}) are concerned",),
         action="Decide on one score for each text, or keep them if raters differ: that is noise.",
@@ -307,7 +277,7 @@ def doubtful_scores(context: ScoreContext) -> Iterator[Finding]:
         documents=len(documents),
         rows=score_rows(corpus, documents),
         examples=tuple(
-            _beginning(corpus, row["document"], f"about {written(row['predicted'])}")
+            _beginning(corpus, row["document"], f"about {written_score(row['predicted'])}")
             for row in issues.head(MAX_EXAMPLES).iter_rows(named=True)
         ),
         title="Scores to check",
@@ -319,8 +289,8 @@ def doubtful_scores(context: ScoreContext) -> Iterator[Finding]:
         details=(
             f"more than {MAX_DEVIATIONS} standard deviations of all residuals; of normally "
             f"distributed ones that would be {percent(EXPECTED_BEYOND)}",
-            f"the furthest is row {worst['row']:,}: score {written(worst['score'])}, predicted "
-            f"{written(worst['predicted'])}",
+            f"the furthest is row {worst['row']:,}: score {written_score(worst['score'])}, "
+            f"predicted {written_score(worst['predicted'])}",
         ),
         action="Read them, the furthest first: label-issues.csv lists them.",
     )
@@ -401,5 +371,5 @@ def _beginning(corpus: Corpus, document: int, looks_like: str = "") -> Excerpt:
     text = str(corpus.texts[document])
     if len(text) > EXCERPT_CHARACTERS:
         text = f"{text[:EXCERPT_CHARACTERS]}…"
-    label = written(corpus.scores[document])
+    label = written_score(corpus.scores[document])
     return Excerpt(int(corpus.rows[document]), label, "", "", text, looks_like)

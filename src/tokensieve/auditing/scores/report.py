@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,12 +10,14 @@ import numpy as np
 import polars as pl
 
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.next_steps import next_commands, shortcut_tokens
 from tokensieve.auditing.report_cards import (
     MEANING_OF_ATTENTION,
     MEANING_OF_Q,
     as_sentence,
     evidence_blocks,
     notes_of_reading,
+    row_commands,
     terms_section,
 )
 from tokensieve.escape import for_display
@@ -62,10 +63,11 @@ TERMS = {
     "Mean absolute error": "How far a prediction is from the score, on average, in its units.",
     "Spearman's ρ": "Rank correlation of prediction and score.",
 }
+BALANCE_PURPOSE = "Weight the documents so that every score has these features equally often:"
 NOT_CHECKED = (
-    "An audit of scores does not check drift, what few words alone predict, environments, position "
-    "or order, and it has no interactive map, learning curve or model card. For these, audit "
-    "classes: `--group low=1,2 --group high=4,5`."
+    "An audit of scores does not check what few words alone predict, environments, position or "
+    "order, and it has no interactive map or learning curve. For these, audit classes: "
+    "`--group low=1,2 --group high=4,5`."
 )
 
 
@@ -118,8 +120,7 @@ def _first_screen(audit: ScoreAudit) -> list[Block]:
         blocks.append(Text(_baseline_sentence(audit)))
     if audit.settings.budget is not None:
         blocks.append(_limit_block(audit))
-    blocks.append(_next_step(audit))
-    return blocks
+    return blocks + _next_steps(audit)
 
 
 def _range_note(audit: ScoreAudit) -> str:
@@ -149,22 +150,28 @@ def _limit_block(audit: ScoreAudit) -> Text:
     return Text(f"This audit exceeds the limit {audit.settings.budget}: {kinds}.", style="bad")
 
 
-def _next_step(audit: ScoreAudit) -> Block:
-    """The command that removes the first shortcut, or advice."""
-    shortcuts = [finding for finding in audit.findings if finding.mask]
-    if not shortcuts:
+def _next_steps(audit: ScoreAudit) -> list[Block]:
+    """The commands that repair the most serious finding and the shortcuts, or advice."""
+    blocks: list[Block] = []
+    first_is_by_hand = bool(audit.findings) and not audit.findings[0].maskable
+    if first_is_by_hand:
+        blocks.append(Text(audit.findings[0].action, style="next", only=PAGE))
+        blocks += row_commands(audit, audit.findings[0])
+    # no command for what is not serious where something else comes first
+    shortcuts = [
+        finding for finding in audit.shortcuts if not first_is_by_hand or finding.level != "low"
+    ]
+    commands = next_commands(audit, shortcut_tokens(shortcuts), audit.balance_plan)
+    if not commands.lines and not blocks:
         advice = "Look at the strongest predictors below: should they predict the score?"
-        return Text(advice, style="next")
-    source = "SOURCE"
-    if audit.invocation is not None:
-        given = audit.invocation.source
-        source = shlex.join([given] if isinstance(given, str) else given)
-    token = shlex.quote(shortcuts[0].mask[0])
-    text = shlex.quote(audit.learned.train.corpus.reading.columns[0])
-    return Command(
-        f"tokensieve mask {source} --text {text} --token {token}",
-        "Remove it from the texts, if it should not predict the score.",
-    )
+        return [Text(advice, style="next")]
+    for mask in commands.masks:
+        blocks.append(Command(mask, "Remove what should not predict the score:"))
+    if commands.balance:
+        blocks.append(Command(commands.balance, BALANCE_PURPOSE))
+    if commands.audit_again:
+        blocks.append(Command(commands.audit_again, "Then audit the copy, and look at its error:"))
+    return blocks
 
 
 def _finding_sections(audit: ScoreAudit) -> list[Section]:

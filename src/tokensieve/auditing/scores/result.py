@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tokensieve.auditing.any_audit import AnyAudit, Invocation
+from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.scores.report import score_report
 from tokensieve.auditing.settings import Settings
@@ -52,15 +53,12 @@ class ScoreAudit(AnyAudit):
         measures: how well the model predicts the test documents.
         baseline: the same of TF-IDF and ridge regression; None without it.
         label_issues: training documents whose score may be wrong.
+        test_given: whether the test documents were given rather than drawn at random.
+        balance_plan: which shortcuts weights can balance, as `mask` cannot cut them.
         seconds: of each stage.
         invocation: how the command was called; None for an audit in Python.
     """
 
-    own_files: ClassVar[str] = (
-        r"card\.md|findings\.(sarif|junit\.xml)|"
-        r"(over-budget|label-issues|environments|pairs|test-results|test-predictions)\.csv|"
-        r"pictures/((headline|value|score|top|alarm)(-class-\d+)?|alignment)\.(svg|png|pdf|csv)"
-    )
     learned: CorpusModel
     settings: Settings
     tokens: pl.DataFrame
@@ -68,6 +66,8 @@ class ScoreAudit(AnyAudit):
     measures: ScoreMeasures
     baseline: Baseline | None
     label_issues: pl.DataFrame
+    test_given: bool
+    balance_plan: BalancePlan
     seconds: dict[str, float] = field(default_factory=dict)
     invocation: Invocation | None = None
 

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tokensieve.auditing.balance_plan import balance_plan
+from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
-from tokensieve.auditing.scores.findings import KINDS, ScoreContext, all_findings, score_issues
+from tokensieve.auditing.scores.context import ScoreContext
+from tokensieve.auditing.scores.findings import KINDS, all_findings, score_issues
 from tokensieve.auditing.scores.result import Baseline, ScoreAudit
 from tokensieve.auditing.settings import Settings
 from tokensieve.errors import InputError
@@ -59,7 +62,7 @@ def audit_scores(
     if source.scores is None:
         raise InputError(f"{source.name} was read as classes: read it with task='scores'")
     learned = train_corpus(source, settings, progress, clock)
-    return _audited(learned, settings, progress, clock)
+    return _audited(learned, settings, source.test is not None, progress, clock)
 
 
 def check_settings(settings: Settings) -> None:
@@ -79,7 +82,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def _audited(
-    learned: CorpusModel, settings: Settings, progress: Progress, clock: Clock
+    learned: CorpusModel, settings: Settings, test_given: bool, progress: Progress, clock: Clock
 ) -> ScoreAudit:
     """What the documents and the model of them show."""
     task = learned.task
@@ -90,9 +93,16 @@ def _audited(
     out_of_fold = None
     if settings.thorough:
         out_of_fold = task.out_of_fold_scores(learned.train, learned.model, settings)
-    artefacts = probable_artefacts(learned, settings)
-    context = ScoreContext(learned, importance, settings.thorough, out_of_fold, artefacts)
+    context = ScoreContext(
+        learned=learned,
+        settings=settings,
+        test_given=test_given,
+        importance=importance,
+        out_of_fold=out_of_fold,
+        of_halves=audit_of_halves(learned, settings),
+    )
     findings = all_findings(context)
+    shortcuts = [finding for finding in findings if finding.kind == "shortcut"]
     clock.lap("findings")
     predicted = learned.f[:, 0]
     measures = task.measures(predicted, learned.test, settings.seed)
@@ -108,18 +118,15 @@ def _audited(
         findings=findings,
         measures=measures,
         baseline=baseline,
+        test_given=test_given,
+        balance_plan=balance_plan(learned.train, shortcuts),
         label_issues=_rounded(score_issues(context).drop("document")),
         seconds=clock.seconds,
     )
 
 
-def probable_artefacts(learned: CorpusModel, settings: Settings) -> dict[str, float]:
-    """Token → probability that it is an artefact, of the tokens that an audit of two classes calls
-    shortcuts: documents above the mean score, and the others.
-
-    Whether "terrible" is the subject or an artefact does not depend on how finely its documents are
-    rated, so the score of artefacts that was fitted for classes decides.
-    """
+def audit_of_halves(learned: CorpusModel, settings: Settings) -> Audit:
+    """An audit of two classes: documents above the mean score, and the others."""
     train, test = learned.train.corpus, learned.test.corpus
     corpus = replace(
         train,
@@ -127,12 +134,7 @@ def probable_artefacts(learned: CorpusModel, settings: Settings) -> dict[str, fl
         test=replace(test, frame=test.frame.drop("score")),
     )
     of_classes = replace(settings, task="classes", budget=None, baseline=False, thorough=False)
-    found = audit(corpus, of_classes)
-    return {
-        token: 1.0 if shortcut.probability is None else shortcut.probability
-        for shortcut in found.shortcuts
-        for token in shortcut.tokens
-    }
+    return audit(corpus, of_classes)
 
 
 def _baseline(learned: CorpusModel, task: Scores, seed: int) -> Baseline:
