@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from machine import DATA, described
 from tokensieve import __version__
 from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.artefacts.shapes import shape_of
 from tokensieve.auditing.demo import demo_pairs, demo_reviews
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
@@ -43,7 +45,6 @@ from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.paired import PairedDifference
 from tokensieve.read.reader import read_corpus
-from tokensieve.report.blocks import Text, walk
 from tokensieve.task.refitted import compare_refit
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.tokenizers import WordTokenizer
@@ -66,7 +67,6 @@ N_EXTRA = 60  # beside 16 draws of real sets or more
 EXTRA_SEEDS = 1000  # the first of them
 N_GENERATED_DOCUMENTS = 600
 N_EXTRA_DOCUMENTS = 400
-PLANTED_FRACTION = 0.1  # of the documents of one class
 TURNED_FRACTION = 0.05  # of the labels
 MAX_ERROR = 0.05
 EARLIER_MARK = "†"
@@ -234,32 +234,86 @@ def _difference_without(
 PLANTS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "word": lambda text, rng: insert(text, "marigold", rng),
     "code": lambda text, rng: insert(text, "ref#4471", rng),
-    "phrase": lambda text, rng: f"{text} sent via terminal",
     "number": lambda text, rng: insert(text, "9/10", rng),
-    "ending": lambda text, rng: f"{text} ~~",
+    "name": lambda text, rng: insert(text, "Wexcombe", rng),
 }
 
 
-def no_shortcut_although_planted(documents: Documents, seed: int) -> Outcome:
-    """A mark in a tenth of one class, of five kinds."""
+def missed_although_it_would_be_found(documents: Documents, seed: int) -> Outcome:
+    """A new word in as many documents of one class as the audit names, and no more.
+
+    An audit counts if it says that it would have found a new word in that part of the class. The
+    sentence is false if no shortcut that it reports is the word.
+    """
+    claim = Claim.drawn(documents, seed)
+    if claim is None:
+        return Outcome(0, 0)
     said = 0
-    label = sorted(set(documents.labels))[seed % len(set(documents.labels))]
-    for plant in PLANTS.values():
-        rng = np.random.default_rng(seed)
-        texts = [
-            plant(text, rng) if own == label and rng.random() < PLANTED_FRACTION else text
-            for text, own in zip(documents.texts, documents.labels, strict=True)
-        ]
+    false = 0
+    for kind, plant in PLANTS.items():
+        rng = np.random.default_rng([seed, len(kind)])
+        texts = _planted(documents, claim.label, claim.rate, plant, rng)
         found = audit((texts, documents.labels), quick(seed))
-        said += _says_no_shortcut(found)
-    return Outcome(len(PLANTS), said)
+        if claim.is_made_by(found):
+            said += 1
+            false += not _is_accused(plant("", rng).strip(), found)
+    return Outcome(said, false)
 
 
-def _says_no_shortcut(found: Audit) -> bool:
-    """Whether the verdict, or any sentence, says so."""
-    report = found.report()
-    texts = [block.text for block in walk(report.blocks) if isinstance(block, Text)]
-    return any("found no shortcut" in text for text in [report.verdict, *texts])
+@dataclass(frozen=True)
+class Claim:
+    """ "They would have found a new word in …% or more of this class."
+
+    Attributes:
+        label: of the documents.
+        class_name: the same as an audit writes it: 1 for 1.0.
+        rate: the smallest of which the audit says so.
+    """
+
+    label: str
+    class_name: str
+    rate: float
+
+    @classmethod
+    def drawn(cls, documents: Documents, seed: int) -> Claim | None:
+        """What an audit of the documents says of one class; None if it says so of none."""
+        clean = audit(_pair(documents), quick(seed))
+        assert clean.controls is not None
+        claims = []
+        for label in sorted(set(documents.labels)):
+            class_name = label if label in clean.classes else label.removesuffix(".0")
+            rate = clean.controls.found_from(class_name)
+            if rate is not None:
+                claims.append(cls(label, class_name, rate))
+        return claims[seed % len(claims)] if claims else None
+
+    def is_made_by(self, found: Audit) -> bool:
+        """Whether an audit names this rate of the class, or a smaller one."""
+        assert found.controls is not None
+        smallest = found.controls.found_from(self.class_name)
+        return smallest is not None and smallest <= self.rate
+
+
+def _planted(
+    documents: Documents,
+    label: str,
+    rate: float,
+    plant: Callable[[str, np.random.Generator], str],
+    rng: np.random.Generator,
+) -> list[str]:
+    """The texts with a mark in this part of one class."""
+    own = [place for place, name in enumerate(documents.labels) if name == label]
+    chosen = set(rng.permutation(own)[: math.ceil(rate * len(own))].tolist())
+    return [
+        plant(text, rng) if place in chosen else text for place, text in enumerate(documents.texts)
+    ]
+
+
+def _is_accused(planted: str, found: Audit) -> bool:
+    """Whether a shortcut of an audit is the planted word, or a part of the planted code."""
+    tokens = {token for one in found.shortcuts for token in one.tokens}
+    words = WordTokenizer().split(pl.Series([planted]))[0].to_list()
+    return bool(tokens.intersection([*words, shape_of(planted), "⟨n/10 rating⟩"]))
 
 
 def shortcut_in_shuffled_labels(documents: Documents, seed: int) -> Outcome:
@@ -461,10 +515,11 @@ VERDICTS = (
         within_chance_although_it_is_not,
     ),
     Verdict(
-        "The checks found no shortcut (0.3: “No shortcut was found”)",
-        "a word, a code, a phrase, a rating or an ending is in a tenth of one class",
-        "planted mark",
-        no_shortcut_although_planted,
+        "The checks found no shortcut (they would have found a new word in …% or more of …)",
+        "a word, name, number or code that is new to the set is at random places of exactly that "
+        "part of the class, and no shortcut is it",
+        "planted word",
+        missed_although_it_would_be_found,
     ),
     Verdict(
         "This is a shortcut (any finding of this kind)",
@@ -732,7 +787,8 @@ def _notes(table: pl.DataFrame) -> list[str]:
     lines = ["## What follows from the table", ""]
     if often.is_empty():
         lines.append(
-            f"- No sentence is shown to be false more often than {MAX_ERROR:.0%} of the time."
+            f"- No sentence of an audit is shown to be false more often than {MAX_ERROR:.0%} of the "
+            "time."
         )
     lines += [
         f"- “{row['sentence']}” was false {row['false']:,} of {row['said']:,} times. "
@@ -749,10 +805,6 @@ def _notes(table: pl.DataFrame) -> list[str]:
 
 # what a sentence that is often false is understood to say
 CLAIMS = {
-    "no_shortcut_although_planted": (
-        "It says what the checks did and no more: the page adds that this “does not show that "
-        "there is none”, and how much of an inserted word they would have found."
-    ),
     "wrong_label_although_right": (
         "It is a statement about models; the row says how often the label was right after all."
     ),

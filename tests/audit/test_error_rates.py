@@ -37,6 +37,7 @@ def verdicts() -> ModuleType:
         ("drift_in_random_split", 0.0),
         ("shortcut_in_shuffled_labels", 0.0),
         ("rewarded_in_random_preferences", 0.0),
+        pytest.param("missed_although_it_would_be_found", 0.0, marks=pytest.mark.slow),
     ],
 )
 def test_a_verdict_on_generated_data(verdicts: ModuleType, trial: str, most: float) -> None:

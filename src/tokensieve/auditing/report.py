@@ -18,7 +18,7 @@ from tokensieve.auditing.next_steps import (
     next_commands,
     shortcut_tokens,
 )
-from tokensieve.auditing.phrases import change_clause, of_class, quoted
+from tokensieve.auditing.phrases import change_clause, quoted
 from tokensieve.auditing.report_cards import (
     MEANING_OF_ATTENTION,
     MEANING_OF_Q,
@@ -28,6 +28,7 @@ from tokensieve.auditing.report_cards import (
     terms_section,
 )
 from tokensieve.auditing.report_headline import headline_blocks
+from tokensieve.auditing.report_limits import limit_clause, limit_sentences
 from tokensieve.auditing.report_tokens import (
     disagreements_section,
     first_class,
@@ -61,7 +62,6 @@ from tokensieve.wording import count, percent, plural, verb
 MAX_TOKENS_OF_MARK = 2  # that a sentence names of a shortcut with many
 MAX_TOKENS_IN_SUMMARY = 8
 MAX_CLASS_ROWS = 100
-FIRST_RATE = 0.05  # of a class's documents: the rate that the sentence on controls begins with
 HIGH_ACCURACY = 0.95  # from here a few words may define the label: the verdict then names them
 # the columns of an audit's tables, for readers of a page
 TERMS = {
@@ -137,8 +137,9 @@ def _verdict(audit: AuditData) -> str:
             f"No token in {source} predicts the label better than chance{_group_clause(audit)}, so "
             "this audit cannot assess shortcuts."
         )
-    # docs/verdicts.md: of planted marks the checks miss many, so the sentence claims no more
-    nothing = f"The checks found no shortcut, leak or label problem in {source}"
+    nothing = (
+        f"The checks found no shortcut, leak or label problem in {source}{limit_clause(audit)}"
+    )
     defining = _words_that_may_define(audit)
     return f"{nothing}, but {defining}." if defining else f"{nothing}."
 
@@ -162,27 +163,7 @@ def _no_shortcut(audit: AuditData) -> str:
     is_exploitable = any(finding.exploitable for finding in audit.findings)
     if audit.shortcuts or is_exploitable or audit.n_predictive == 0:
         return ""
-    return "The checks found no shortcut, which does not show that there is none"
-
-
-def _detection_limit(audit: AuditData) -> str:
-    """What an inserted word would have had to reach to be found, in the largest class."""
-    if audit.controls is None:
-        return ""
-    largest = max(audit.classes, key=lambda label: audit.class_documents[label])
-    limits = sorted(audit.controls.of_class(largest), key=lambda limit: limit.rate != FIRST_RATE)
-    if not limits:
-        return ""
-    first, *further = limits
-    sentence = (
-        f"A word inserted into {percent(first.rate, 0)} of {of_class(largest, 'documents')} would "
-        f"have been found in {first.n_found} of {first.n_trials} trials"
-    )
-    for limit in further:
-        sentence += f"; into {percent(limit.rate, 0)}, in {limit.n_found}"
-    shuffles = plural(audit.controls.n_shuffles, "shuffle")
-    alarms = plural(audit.controls.false_alarms, "word")
-    return f"{sentence}. In {shuffles} of the labels, the search accused {alarms}."
+    return f"The checks found no shortcut{limit_clause(audit)}"
 
 
 def _group_clause(audit: AuditData) -> str:
@@ -207,8 +188,8 @@ def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> lis
     no_shortcut = _no_shortcut(audit)
     if no_shortcut and audit.findings and not verdict.startswith(no_shortcut):
         blocks.append(Text(f"{no_shortcut}."))
-    if no_shortcut and _detection_limit(audit):
-        blocks.append(Text(_detection_limit(audit)))
+    if no_shortcut and limit_sentences(audit):
+        blocks.append(Text(limit_sentences(audit)))
     sentences = without_shortcuts_sentences(audit)
     if sentences:
         blocks.append(Text(" ".join(sentences)))

@@ -51,6 +51,10 @@ MIN_TRIALS = 5
 TRIALS_IN_ALL = 160  # for each rate; keeps the cost below 15 % of an audit
 MAX_CLASSES = 40  # the largest; of a smaller class the audit says nothing
 N_SHUFFLES = 2
+# of the words put into a class: from here an audit says that such a word would have been found
+# (benchmarks/verdicts.py counts how often that is false)
+FOUND_OFTEN = 0.95
+MIN_TRIALS_OF_CLAIM = 10  # of a class; with fewer, those of all classes are taken together
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,31 @@ class Controls:
         """The limits of one class, by rate."""
         return [limit for limit in self.limits if limit.label == label]
 
+    def found_from(self, label: str) -> float | None:
+        """The smallest rate from which on nearly all words put into a class were found; None if
+        too many were missed at every rate, or the class is one of the smallest of many."""
+        limits = self.of_class(label)
+        if limits and limits[0].n_trials < MIN_TRIALS_OF_CLAIM:
+            limits = list(self.limits)  # of so many classes, one by one would claim too much
+        smallest: float | None = None
+        for rate in sorted({limit.rate for limit in limits}, reverse=True):
+            at_rate = [limit for limit in limits if limit.rate == rate]
+            n_found = sum(limit.n_found for limit in at_rate)
+            n_trials = sum(limit.n_trials for limit in at_rate)
+            if n_found < FOUND_OFTEN * n_trials:
+                break
+            smallest = rate
+        return smallest
+
+    def found_from_rates(self, labels: Sequence[str]) -> dict[str, float | None]:
+        """`found_from` of some classes."""
+        return {label: self.found_from(label) for label in labels}
+
     def to_dict(self) -> dict[str, object]:
         """The content of "controls" in summary.json."""
+        labels = list(dict.fromkeys(limit.label for limit in self.limits))
         return {
+            "found_from_rate": self.found_from_rates(labels),
             "words_found_when_inserted": [
                 {
                     "class": limit.label,
