@@ -787,8 +787,8 @@ def _notes(table: pl.DataFrame) -> list[str]:
     lines = ["## What follows from the table", ""]
     if often.is_empty():
         lines.append(
-            f"- No sentence of an audit is shown to be false more often than {MAX_ERROR:.0%} of the "
-            "time."
+            "- No sentence of an audit is shown to be false more often than "
+            f"{MAX_ERROR:.0%} of the time."
         )
     lines += [
         f"- “{row['sentence']}” was false {row['false']:,} of {row['said']:,} times. "
