@@ -3,10 +3,12 @@
 This file needs NumPy and python-flint alone and trusts nothing of the package that wrote the
 certificate. It proves the theorem of docs/theory.md, "What is proved from one point on", whose
 symbols it uses, for exactly the documents, E and w in the file. Everything else in the file is a
-claim that is proved or refused. An `arb` is a ball around the exact number; a comparison is true
-only if it holds for all of both balls. Double precision serves for starting values, and for
-lengths and ranges, which are rounded up. Arrays of balls have one value for each document, entry,
-token type or class.
+claim that is proved or refused.
+
+A ball, flint's `arb`, is an interval around the exact number; a comparison is true only if it holds
+for all of both balls. Double precision serves for starting values, and for lengths and ranges,
+which are rounded up. Shapes: n documents, m token types, d dimensions, k of them in V, t tight
+pairs.
 """
 
 from __future__ import annotations
@@ -14,25 +16,28 @@ from __future__ import annotations
 import sys
 import zipfile
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat, ctx
 
 BITS = 192  # 58 digits: a condition number of 10¹² leaves more than 40
-STEPS = 5  # Newton steps in 192 bits from a start in double precision
+NEWTON_STEPS = 5  # in 192 bits, from a start in double precision
 ROUNDED_UP = 1 + 1e-9  # covers the rounding of a sum of fewer than 10⁵ squares
 TINY = 1e-150  # covers squares that are too small for double precision
 AGREES = 1e-6  # relative difference allowed between a vector in the file and the proved one
-ZERO, BY_E = arb(0), (-arb(1)).exp()  # x e^{−x} is at most 1/e
+MAX_KAPPA = 0.5  # the theorem's bound on κ
 MAX_THIRD_OF_LOSS = arb("0.09623")  # of log(1 + e^{−x}): 1/(6√3), rounded up
-DEPENDENT = "tied and tight differences are not provably independent"
-NO_BALANCE = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
-ARRAYS = {  # dtypes, and shape: n documents, e entries, m token types, d dimensions, k = dim V, t
+ONE_OVER_E = (-arb(1)).exp()  # x e^{−x} is at most this
+ARRAYS = {  # kinds of dtype, and axes of n documents, e entries, m types, d, k, t tight pairs
     "labels": "if n", "indptr": "iu n+1", "indices": "iu e", "counts": "iuf e", "selected": "b e",
     "E": "f m d", "w": "f m", "basis": "f k d", "z": "f d", "tight": "iu t 2", "p_hat": "f d",
     "rho": "f d", "point": "f d", "log_time": "f", "radius": "f", "tube": "f",
 }  # fmt: skip
-larger = np.frompyfunc(lambda x, y: x.max(y), 2, 1)  # of two balls
+Balls = Any  # an array of `arb`; no type checker knows their arithmetic
+to_balls = np.frompyfunc(arb, 1, 1)
+midpoints = np.frompyfunc(arb.mid, 1, 1)
+larger: Any = np.frompyfunc(arb.max, 2, 1)
 
 
 class Refused(Exception):
@@ -41,7 +46,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Proof:
-    """Proved bounds: the curvature of L_S on V at z*, |y₀ − y*|, both sides of the inequality."""
+    """Proved bounds: the curvature of L_S on V at z*, |ζ₀|_H, both sides of the inequality."""
 
     curvature: float
     distance: float
@@ -54,65 +59,77 @@ def require(condition: object, reason: str) -> None:
         raise Refused(reason)
 
 
-def exact(values: np.ndarray) -> arb_mat:
-    """A matrix of these numbers or balls; a column if there is one axis."""
+def matrix(values: Balls) -> arb_mat:
+    """Balls or numbers as a matrix; a column if there is one axis."""
+    if isinstance(values, arb_mat):
+        return values
     n_columns = values.shape[1] if values.ndim == 2 else 1
     return arb_mat(len(values), n_columns, values.ravel().tolist())
 
 
-def balls(A: arb_mat) -> np.ndarray:
-    return np.array(A.entries(), dtype=object)
+def product(A: Balls, B: Balls) -> Balls:
+    """A times a matrix or vector B."""
+    result = matrix(A) * matrix(B)
+    return np.array(result.entries(), object).reshape(result.nrows(), *B.shape[1:])
 
 
-def floats(A: arb_mat) -> np.ndarray:
-    return np.array([float(x.mid()) for x in A.entries()]).reshape(A.nrows(), A.ncols())
-
-
-def norm(A: arb_mat) -> arb:
+def norm(values: Balls) -> arb:
     """An upper bound on the Frobenius norm."""
-    return sum((x * x for x in A.entries()), ZERO).upper().sqrt().upper()
+    squares = (values * values).ravel()  # a power of a ball around 0 is nan
+    return sum(squares, arb(0)).upper().sqrt().upper()
 
 
-def around(A: arb_mat, error: arb) -> arb_mat:
-    """A, of which every entry is known up to an error."""
-    return exact((balls(A) + arb(0, 1) * error.upper()).reshape(A.nrows(), A.ncols()))
+def within(radius: arb) -> arb:
+    """The ball around 0."""
+    return arb(0, 1) * radius.upper()
+
+
+def rounded(values: Balls) -> tuple[np.ndarray, float]:
+    """Values in double precision, and a bound on the error of every row."""
+    floats = values.astype(float)
+    return floats, float(norm(values - floats)) * ROUNDED_UP
 
 
 def lengths(rows: np.ndarray) -> np.ndarray:
-    """Upper bounds on the lengths of vectors in double precision."""
+    """Upper bounds on the lengths of rows in double precision."""
     return np.asarray(np.linalg.norm(rows, axis=1) * ROUNDED_UP + TINY)
 
 
-def rounded(A: arb_mat) -> tuple[np.ndarray, float]:
-    """A in double precision, and a bound on the error of its rows."""
-    values = floats(A)
-    return values, float(norm(A - exact(values))) * ROUNDED_UP
+def diameter(rows: np.ndarray) -> float:
+    """An upper bound on the distance between two rows in double precision; 0 without any."""
+    return max((float(lengths(rows - row).max()) for row in rows), default=0.0)
 
 
-def gram(N: np.ndarray, weights: np.ndarray) -> arb_mat:
-    """Σ weight n nᵀ over the rows n."""
-    return exact(1.0 * N.T) * exact(weights[:, None] * N)
+def added(total: Balls, places: np.ndarray, values: Balls) -> Balls:
+    """The total with each value added at its place."""
+    np.add.at(total, places, values)
+    return total
 
 
-def newton_step(H: arb_mat, slope: arb_mat) -> arb_mat:
-    """About −H⁻¹ slope."""
-    return exact(-np.linalg.solve(floats(H), floats(slope)))
+def gram(rows: Balls, weights: Balls) -> Balls:
+    """Σ weight row rowᵀ."""
+    return product(rows.T, weights[:, None] * rows)
 
 
-def least_eigenvalue(A: arb_mat, reason: str) -> arb:
+def newton_step(H: Balls, slope: Balls) -> np.ndarray:
+    """−H⁻¹ slope in double precision; the next step, or the enclosure, makes good the error."""
+    return -np.linalg.solve(H.astype(float), slope.astype(float))
+
+
+def least_eigenvalue(A: Balls, reason: str) -> arb:
     """A positive lower bound for a symmetric A; if |L A Lᵀ − 1| < 1, A is positive definite."""
-    L = exact(np.linalg.inv(np.linalg.cholesky(floats(A))))
-    missing = norm(L * A * L.transpose() - exact(np.eye(A.nrows())))
+    L = np.linalg.inv(np.linalg.cholesky(A.astype(float)))
+    missing = norm(product(product(L, A), L.T) - np.eye(len(A)))
     require(missing < 1, reason)
-    return (1 - missing) / (norm(L) ** 2).max(arb(TINY))
+    return (1 - missing) / (norm(to_balls(L)) ** 2).max(arb(TINY))
 
 
-def solve(A: arb_mat, right: arb_mat, smallest: arb) -> arb_mat:
+def solve(A: Balls, right: Balls, smallest: arb) -> Balls:
     """Encloses A⁻¹ right, where no eigenvalue of A is below `smallest`."""
-    x = exact(np.zeros((right.nrows(), right.ncols())))
-    for _ in range(STEPS):
-        x = (x + newton_step(A, A * x - right)).mid()
-    return around(x, norm(A * x - right) / smallest)
+    x = np.full(right.shape, arb(0))
+    for _ in range(NEWTON_STEPS):
+        x = midpoints(x + newton_step(A, product(A, x) - right))
+    return x + within(norm(product(A, x) - right) / smallest)
 
 
 @dataclass(frozen=True)
@@ -121,7 +138,7 @@ class Entries:
 
     document: np.ndarray
     type: np.ndarray
-    count: np.ndarray
+    count: Balls
 
     def where(self, mask: np.ndarray) -> Entries:
         return Entries(self.document[mask], self.type[mask], self.count[mask])
@@ -129,372 +146,498 @@ class Entries:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Attention q of entries; f^S, Z and σ(−y f^S)/n of documents."""
+    """Attention q of entries; f, Z and σ(−y f)/n of documents."""
 
-    q: np.ndarray
-    f: np.ndarray
-    Z: np.ndarray
-    sigma: np.ndarray
+    q: Balls
+    f: Balls
+    Z: Balls
+    sigma: Balls
 
 
 class Certificate:
     """The arrays of a file, checked for damage.
 
     Attributes:
-        selected, others: entries; tied: those of documents that select more than one type.
+        y: the labels, ±1; E, w: in balls.
+        entries: all; selected, others: some; tied: of documents that select more than one type.
         lead: a selected type of each document.
+        log_time, radius, tube: τ₀, r and a.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays, sizes = arrays, {"2": 2}
-        for name, description in ARRAYS.items():
-            kinds, *axes = description.split()
-            require(name in arrays, f"the certificate lacks {name}")
-            array = arrays[name]
-            is_exact = array.dtype.kind in kinds.replace("f", "") or array.dtype == np.float64
-            require(is_exact and np.isfinite(array).all(), f"{name} has no exact numbers")
-            shape = tuple(sizes.setdefault(*size) for size in zip(axes, array.shape, strict=False))
-            require(len(axes) == array.ndim and shape == array.shape, f"{name} has another shape")
-            sizes["n+1"] = sizes["n"] + 1
-        self.n, self.n_types = sizes["n"], sizes["m"]
-        self._read_entries(arrays["indptr"].astype(int), arrays["indices"].astype(int))
+        self.arrays = arrays
+        self.check_shapes()
+        self.n, self.m = len(arrays["labels"]), len(arrays["w"])
+        self.y = arrays["labels"].astype(int).astype(object)
+        require(self.n > 0 and self.m > 0, "there are no documents or no token types")
         require((np.abs(arrays["labels"]) == 1).all(), "a label is not ±1")
-        self.label = arrays["labels"].astype(int).astype(object)
-        self.E, self.w = exact(arrays["E"]), balls(exact(arrays["w"]))
+        self.E = matrix(arrays["E"])
+        self.w = to_balls(arrays["w"])
+        self.read_entries()
+        self.log_time = arb(float(arrays["log_time"]))
+        self.radius = arb(float(arrays["radius"]))
+        self.tube = arb(float(arrays["tube"]))
 
-    def _read_entries(self, starts: np.ndarray, types: np.ndarray) -> None:
+    def check_shapes(self) -> None:
+        sizes = {"2": 2}
+        for name, layout in ARRAYS.items():
+            kinds, *axes = layout.split()
+            require(name in self.arrays, f"the certificate lacks {name}")
+            array = self.arrays[name]
+            kind = array.dtype.kind
+            is_exact = kind in kinds and (kind != "f" or array.dtype == np.float64)
+            require(is_exact and np.isfinite(array).all(), f"{name} has no exact numbers")
+            require(len(axes) == array.ndim, f"{name} has another shape")
+            for axis, size in zip(axes, array.shape, strict=True):
+                require(sizes.setdefault(axis, size) == size, f"{name} has another shape")
+            sizes["n+1"] = sizes["n"] + 1
+
+    def read_entries(self) -> None:
+        starts = self.arrays["indptr"].astype(int)
+        types = self.arrays["indices"].astype(int)
+        counts = self.arrays["counts"]
+        is_selected = self.arrays["selected"]
         is_divided = starts[0] == 0 and starts[-1] == len(types) and (np.diff(starts) >= 0).all()
         require(is_divided, "indptr does not divide the entries")
-        stated = np.append(types, self.arrays["tight"].astype(int))
-        require(((stated >= 0) & (stated < self.n_types)).all(), "a token type is unknown")
-        counts, selected = self.arrays["counts"], self.arrays["selected"]
+        for known in (types, self.arrays["tight"].astype(int)):
+            require(((known >= 0) & (known < self.m)).all(), "a token type is unknown")
         require(((counts > 0) & (counts == np.rint(counts))).all(), "a count is wrong")
         document = np.repeat(np.arange(self.n), np.diff(starts))
-        is_once = len(np.unique(document * self.n_types + types)) == len(types)
-        n_selected = np.bincount(document[selected], minlength=self.n)
-        is_proper = is_once and n_selected[document].all()
-        require(is_proper, "a document lists a type twice or selects nothing")
+        is_once = len(np.unique(document * self.m + types)) == len(types)
+        require(is_once, "a document lists a type twice")
+        n_selected = np.bincount(document[is_selected], minlength=self.n)
+        require(n_selected[document].all(), "a document selects nothing")
+
         self.entries = Entries(document, types, counts.astype(object))
-        self.selected, self.others = self.entries.where(selected), self.entries.where(~selected)
-        self.tied = self.entries.where(selected & (n_selected[document] > 1))
+        self.selected = self.entries.where(is_selected)
+        self.others = self.entries.where(~is_selected)
+        self.tied = self.entries.where(is_selected & (n_selected[document] > 1))
         self.lead = np.zeros(self.n, int)
-        self.lead[self.selected.document[::-1]] = self.selected.type[::-1]
+        self.lead[self.selected.document] = self.selected.type
 
-    def number(self, name: str) -> arb:
-        return arb(float(self.arrays[name]))
+    def total(self, entries: Entries, values: Balls) -> Balls:
+        """The sum over the entries of each document."""
+        return added(np.full((self.n, *values.shape[1:]), arb(0)), entries.document, values)
 
-    def ranges(self, entries: Entries) -> np.ndarray:
-        """Upper bounds on the range of w in each document, and 0 without entries."""
-        w = self.arrays["w"][entries.type]
-        high, low = np.full((2, self.n), [[-np.inf], [np.inf]])
-        np.maximum.at(high, entries.document, w)
-        np.minimum.at(low, entries.document, w)
-        return np.where(high >= low, (high - low) * ROUNDED_UP, 0.0).astype(object)
-
-    def widths(self, rows: np.ndarray) -> np.ndarray:
-        """Upper bounds on the distances between vectors of tied types, of each document."""
-        widest = np.zeros(self.n)
-        for k in np.unique(self.tied.document).tolist():
-            own = rows[self.tied.type[self.tied.document == k]]
-            widest[k] = max(lengths(own - row).max() for row in own)
-        return widest.astype(object)
-
-    def total(self, documents: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return added(np.full(self.n, ZERO), documents, values)
-
-    def softmax(self, entries: Entries, scores: np.ndarray) -> Softmax:
+    def softmax(self, entries: Entries, scores: Balls) -> Softmax:
+        """q = c e^{score}/Z and f = Σ q w, where only these entries are in the documents."""
         weights = entries.count * np.exp(scores[entries.type])
-        Z = self.total(entries.document, weights)
+        Z = self.total(entries, weights)
         q = weights / Z[entries.document]
-        f = self.total(entries.document, q * self.w[entries.type])
-        return Softmax(q, f, Z, 1 / (1 + np.exp(self.label * f)) / self.n)
+        f = self.total(entries, q * self.w[entries.type])
+        return Softmax(q, f, Z, sigma=1 / (1 + np.exp(self.y * f)) / self.n)
 
-    def differences(self, edges: list[tuple[int, int]]) -> arb_mat:
-        ends, E = np.array(edges, int).reshape(-1, 2), self.arrays["E"]
-        return exact(E[ends[:, 0]]) - exact(E[ends[:, 1]])
+    def types_by_document(self, entries: Entries) -> list[np.ndarray]:
+        ends = np.cumsum(np.bincount(entries.document, minlength=self.n))
+        return np.split(entries.type, ends[:-1])
 
-    def check_stated(self, name: str, proved: arb_mat) -> None:
-        distance = norm(exact(self.arrays[name]) - proved)
-        is_stated = distance <= AGREES * (1 + norm(proved))
+    def ranges(self, entries: Entries) -> Balls:
+        """Upper bounds on the range of w in each document."""
+        values = [self.arrays["w"][types] for types in self.types_by_document(entries)]
+        return to_balls([np.ptp(w) * ROUNDED_UP if len(w) else 0.0 for w in values])
+
+    def widths(self, rows: np.ndarray) -> Balls:
+        """Upper bounds on the distance between the rows of two tied types of each document."""
+        return to_balls([diameter(rows[types]) for types in self.types_by_document(self.tied)])
+
+    def check_stated(self, name: str, proved: Balls) -> None:
+        is_stated = norm(proved - self.arrays[name]) <= AGREES * (1 + norm(proved))
         require(is_stated, f"{name} is not what follows from the selection")
 
 
-def added(total: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-    np.add.at(total, places, values)
-    return total
-
-
 class Forest:
-    """Ties and tight pairs as edges between token types, none of which closes a circle.
+    """Ties and tight pairs as edges (s, r) between token types, none of which closes a circle.
 
     Attributes:
-        ties: (s, r) with (E_s − E_r)·p̂ = 0; tight: pairs where it is 1.
-        node: the tied set of each type; tree: what tight pairs link, too.
-        path: D_e of tight edges that add up to E_s less that of its tree, shape (types, tight).
+        ties: edges whose differences E_s − E_r span V.
+        tight: edges with (E_s − E_r)·p̂ = 1, which the certificate states.
+        tied_set: a number that types linked by ties share.
+        tree: a number that types linked by ties and tight edges share.
+        path: D_{s,r} = Σ_e (path_s − path_r)_e D_e over tight edges e, for types of one tree;
+            shape (m, t).
     """
 
     def __init__(self, certificate: Certificate) -> None:
-        tied, self.tight = certificate.tied, certificate.arrays["tight"].astype(int).tolist()
-        self.tree = np.arange(certificate.n_types)
-        ties = zip(certificate.lead[tied.document].tolist(), tied.type.tolist(), strict=True)
-        self.ties = [(s, r) for s, r in ties if self._join(s, r).any()]
-        self.node = self.tree.copy()
-        self.path = np.zeros((certificate.n_types, len(self.tight)), np.int64)
-        for edge, (s, r) in enumerate(self.tight):
-            offset = self.path[s] - self.path[r]
-            offset[edge] -= 1
-            moved = self._join(s, r)
-            require(moved.any(), "a tight pair follows from the others")
-            self.path[moved] += offset
+        tied = certificate.tied
+        self.tree = np.arange(certificate.m)
+        stated_ties = np.column_stack([certificate.lead[tied.document], tied.type])
+        is_new = [self.link(s, r).any() for s, r in stated_ties]
+        self.ties = stated_ties[np.array(is_new, bool)]
+        self.tied_set = self.tree.copy()
 
-    def _join(self, s: int, r: int) -> np.ndarray:
-        """Links two types; a mask of those that are in another tree now, empty if none is."""
-        moved = (self.tree == self.tree[r]) & (self.tree[s] != self.tree[r])
+        self.tight = certificate.arrays["tight"].astype(int)
+        self.path = np.zeros((certificate.m, len(self.tight)), int)
+        for edge, (s, r) in enumerate(self.tight):
+            change = self.path[s] - self.path[r]
+            change[edge] -= 1
+            moved = self.link(s, r)
+            require(moved.any(), "a tight pair follows from the others")
+            self.path[moved] += change
+
+    def link(self, s: int, r: int) -> np.ndarray:
+        """Joins the trees of two types; a mask of the types whose tree has changed."""
+        moved: np.ndarray = (self.tree == self.tree[r]) & (self.tree[s] != self.tree[r])
         self.tree[moved] = self.tree[s]
-        return np.asarray(moved)
+        return moved
+
+
+class Edges:
+    """E_s − E_r of ties and of tight pairs, proved to be linearly independent; their span.
+
+    Attributes:
+        ties: shape (k, d); rows: ties and then tight pairs, shape (k + t, d).
+        is_tight: which rows are tight pairs; margins: their products with p̂, which are 0 and 1.
+    """
+
+    def __init__(self, certificate: Certificate, forest: Forest) -> None:
+        E = certificate.arrays["E"]
+        ends = np.concatenate([forest.ties, forest.tight])
+        self.rows = to_balls(E[ends[:, 0]]) - E[ends[:, 1]]
+        self.ties = self.rows[: len(forest.ties)]
+        self.is_tight = np.arange(len(ends)) >= len(forest.ties)
+        self.margins = self.is_tight.astype(float)
+        self.squares = product(self.rows, self.rows.T)
+        reason = "tied and tight differences are not provably independent"
+        self.smallest = least_eigenvalue(self.squares, reason)
+
+    def weights(self, products: Balls) -> Balls:
+        """x, where Σ x_e (E_s − E_r) has these products with the rows."""
+        return solve(self.squares, products, self.smallest)
+
+    def vector(self, products: Balls) -> Balls:
+        """The vector of the span that has these products with the rows."""
+        return product(self.rows.T, self.weights(products))
+
+
+class Subspace:
+    """V, spanned by rows b_i, in which the Hessian of L_S at z* is about 1.
+
+    Attributes:
+        basis: b_i, shape (k, d); longest: √Λ, at least |Σ y_i b_i| for |y| = 1.
+        dual: the part of v in V is Σ y_i b_i for y = dual v, shape (k, d).
+        a: a_s = (E_s·b_i)_i of each type, shape (m, k).
+    """
+
+    def __init__(self, certificate: Certificate, ties: Balls) -> None:
+        stated = certificate.arrays["basis"]
+        require(len(stated) == len(ties), "the basis does not have a vector for every tie")
+        self.basis = product(stated @ np.linalg.pinv(ties.astype(float)), ties)  # exactly in V
+        squares = product(self.basis, self.basis.T)
+        smallest = least_eigenvalue(squares, "the basis does not span V")
+        self.longest = norm(squares).sqrt()
+        self.dual = solve(squares, self.basis, smallest)
+        self.a = product(certificate.E, self.basis.T)
+
+    def vector(self, y: Balls) -> Balls:
+        return product(self.basis.T, y)
 
 
 class TiedLoss:
-    """L_S as a function of y, where z = Σ y_i b_i for some rows b_i that span V."""
+    """L_S as a function of y, where z = Σ y_i b_i; `a` are rows a_s of tied entries."""
 
-    def __init__(self, certificate: Certificate, basis: arb_mat) -> None:
-        self.certificate, tied = certificate, certificate.tied
-        self.types, self.row = np.unique(tied.type, return_inverse=True)
-        self.E = exact(certificate.arrays["E"][self.types]) * basis.transpose()
-        self.parts = [np.flatnonzero(tied.document == k) for k in np.unique(tied.document)]
+    def __init__(self, certificate: Certificate, V: Subspace) -> None:
+        self.certificate = certificate
+        self.scores = V.a
+        self.a = V.a[certificate.tied.type]
 
-    def derivatives(self, y: arb_mat) -> tuple[arb_mat, arb_mat]:
-        """Gradient and Hessian."""
-        x, tied = self.certificate, self.certificate.tied
-        scores = np.full(x.n_types, ZERO)
-        scores[self.types] = balls(self.E * y)
-        attention = x.softmax(tied, scores)
-        t = attention.q * (x.w[tied.type] - attention.f[tied.document])
-        g = (-x.label * attention.sigma)[tied.document]
-        bend = (attention.sigma * (1 - x.n * attention.sigma))[tied.document]
-        slope = added(np.full(len(self.types), ZERO), self.row, g * t)
-        inner = np.diag(slope)
-        for part in self.parts:
-            mixed = np.outer(attention.q[part], t[part])
-            H = np.outer(bend[part] * t[part], t[part]) - g[part][:, None] * (mixed + mixed.T)
-            inner[np.ix_(self.row[part], self.row[part])] += H
-        return self.E.transpose() * exact(slope), self.E.transpose() * exact(inner) * self.E
+    def gradient(self, y: Balls) -> Balls:
+        """∇L_S = Σ_X g ∇f, where g = −y_X σ(−y_X f)/n, ∇f = Σ_s t_s a_s and t_s = q_s (w_s − f)."""
+        softmax = self.softmax(y)
+        g = -self.certificate.y * softmax.sigma
+        return product(self.a.T, g[self.certificate.tied.document] * self.t(softmax))
+
+    def hessian(self, y: Balls) -> Balls:
+        """∇²L_S = Σ_X g′ ∇f ∇fᵀ + g ∇²f, where ∇²f = Σ t_s (a_s − ā)(a_s − ā)ᵀ, ā = Σ q_s a_s."""
+        certificate = self.certificate
+        tied = certificate.tied
+        softmax = self.softmax(y)
+        t = self.t(softmax)
+        mean = certificate.total(tied, softmax.q[:, None] * self.a)
+        centred = self.a - mean[tied.document]
+        slopes = certificate.total(tied, t[:, None] * centred)
+        g = -certificate.y * softmax.sigma
+        dg = softmax.sigma * (1 - certificate.n * softmax.sigma)
+        return gram(slopes, dg) + gram(centred, g[tied.document] * t)
+
+    def softmax(self, y: Balls) -> Softmax:
+        return self.certificate.softmax(self.certificate.tied, product(self.scores, y))
+
+    def t(self, softmax: Softmax) -> Balls:
+        tied = self.certificate.tied
+        return softmax.q * (self.certificate.w[tied.type] - softmax.f[tied.document])
 
     def third_derivative(self) -> arb:
         """M₃: no third derivative along unit vectors y is larger."""
-        rows = np.zeros((self.certificate.n_types, self.E.ncols()))
-        rows[self.types], error = rounded(self.E)
-        length = balls(exact(self.certificate.widths(rows))) + 2 * error
+        a, error = rounded(self.scores)
+        length = self.certificate.widths(a) + 2 * error
         values = self.certificate.ranges(self.certificate.tied)
-        first: np.ndarray = values * length / 4
-        second: np.ndarray = values * length**2 / 4
-        third = first**3 * MAX_THIRD_OF_LOSS + first * second * 3 / 4 + values * length**3 * 7 / 16
-        return (sum(third, ZERO) / self.certificate.n).upper()
+        first = values * length / 4
+        second = values * length**2 / 4
+        third = values * length**3 * 7 / 16
+        terms = MAX_THIRD_OF_LOSS * first**3 + first * second * 3 / 4 + third
+        mean: arb = terms.sum() / self.certificate.n
+        return mean.upper()
 
 
-class Minimum:
-    """(F1) and the tube around it: z* = Σ y*_i b_i for rows b_i that span V.
+class FinitePart:
+    """(F1) and the tube |ζ|_H ≤ a around z* = Σ y*_i b_i, where |ζ|_H = |y − y*|.
 
-    By Kantorovich's theorem, L_S has a strict minimum near the stated z: with H within ε of 1 and
-    third derivatives of at most M₃, 2 M₃ |slope| < (1 − ε)² suffices, and the minimum is within
-    2 |slope|/(1 − ε).
+    The Hessian is within ε of 1, so that a step of Newton's method is −∇L_S. By Kantorovich's
+    theorem, L_S has a strict minimum near the last y if 2 M₃ |∇L_S| < (1 − ε)²; it is within
+    2 |∇L_S|/(1 − ε).
 
     Attributes:
-        dual: the part of v in V is Σ y_i b_i for y = dual v; longest: √Λ ≥ |z| for |y| = 1.
-        spread: the Hessian at y* is within this of 1, and in the tube within kappa < ½.
-        place: y₀ of the point; distance: a bound on |y₀ − y*|; length: √Λ a.
+        z: z*; curvature: a lower bound on that of L_S at z*.
+        longest: √Λ; tube: a; kappa: κ, how far the Hessian is from 1 in the tube.
+        start: the part of the point in V; distance: a bound on |ζ₀|_H.
     """
 
-    def __init__(self, x: Certificate, ties: arb_mat) -> None:
-        stated = x.arrays["basis"]
-        require(len(stated) == ties.nrows(), "the basis does not have a vector for every tie")
-        self.basis = exact(stated @ np.linalg.pinv(floats(ties))) * ties  # exactly in V
-        squares = self.basis * self.basis.transpose()
-        smallest = least_eigenvalue(squares, "the basis does not span V")
-        self.dual, self.longest = solve(squares, self.basis, smallest), norm(squares).sqrt()
-        loss = TiedLoss(x, self.basis)
-        y = (self.dual * exact(x.arrays["z"])).mid()
-        for _ in range(STEPS):
-            slope, H = loss.derivatives(y)
-            y = (y + newton_step(H, slope)).mid()
-        slope, H = loss.derivatives(y)
-        missing, third = norm(H - exact(np.eye(len(stated)))), loss.third_derivative()
-        is_strict = missing < 1 and 2 * third * norm(slope) < (1 - missing) ** 2
+    def __init__(self, certificate: Certificate, V: Subspace) -> None:
+        loss = TiedLoss(certificate, V)
+        y = product(V.dual, certificate.arrays["z"])
+        for _ in range(NEWTON_STEPS):
+            y = midpoints(y - loss.gradient(y))
+        slope = norm(loss.gradient(y))
+        missing = norm(loss.hessian(y) - np.eye(len(y)))
+        third = loss.third_derivative()
+        is_strict = missing < 1 and 2 * third * slope < (1 - missing) ** 2
         require(is_strict, "(F1) fails: L_S has no strict minimum near z")
-        error = (2 * norm(slope) / (1 - missing)).upper()
-        self.y, self.spread = around(y, error), missing + third * error
-        x.check_stated("z", self.basis.transpose() * self.y)
+        error = (2 * slope / (1 - missing)).upper()
+        y = y + within(error)
+        missing += third * error
+        self.z = V.vector(y)
+        certificate.check_stated("z", self.z)
+        self.longest = V.longest
+        self.curvature = (1 - missing) / V.longest**2
 
-        self.a, self.place = x.number("tube"), self.dual * exact(x.arrays["point"])
-        self.kappa = (self.spread + third * self.a).upper()
-        self.distance, self.length = norm(self.place - self.y), self.longest * self.a
-        require(self.a > 0 and self.kappa < 0.5, "the tube is too wide for the curvature")
-        is_inside = self.distance < self.a * ((1 - self.kappa) / (1 + self.kappa)).sqrt()
+        self.tube = certificate.tube
+        self.kappa = (missing + third * self.tube).upper()
+        is_narrow = self.tube > 0 and self.kappa < MAX_KAPPA
+        require(is_narrow, "the tube is too wide for the curvature")
+        start = product(V.dual, certificate.arrays["point"])
+        self.start = V.vector(start)
+        self.distance = norm(start - y)
+        is_inside = self.distance < self.tube * ((1 - self.kappa) / (1 + self.kappa)).sqrt()
         require(is_inside, "the tied gaps of the point are too far from z*")
 
-    def integral(self, push: arb, log_time: arb) -> arb:
-        """I, a bound on ∫|ζ| dτ from τ₀ on, for a push on V of at most `push` e^{τ₀−τ}."""
-        is_held = push * self.longest < (1 - self.kappa) * self.a
+    def integral(self, B: arb, log_time: arb) -> arb:
+        """I = Λ/(1−κ) √((1+κ) |ζ₀|_H² e^{−τ₀} + B²), a bound on ∫|ζ| dτ from τ₀ on."""
+        is_held = B * self.longest < (1 - self.kappa) * self.tube
         require(is_held, "the push on V is too strong")
         start = (1 + self.kappa) * self.distance**2 * (-log_time).exp()
-        return self.longest**2 / (1 - self.kappa) * (start + push**2).sqrt()
+        return self.longest**2 / (1 - self.kappa) * (start + B**2).sqrt()
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """γ, Δ and ℓ of each document."""
+class Pairs:
+    """The pairs (X, r) of a document and a type that it does not select.
 
-    gamma: np.ndarray
-    values: np.ndarray
-    spread: np.ndarray
-
-    @staticmethod
-    def of(x: Certificate) -> Bounds:
-        E, to_others, others = x.arrays["E"], np.zeros(x.n), x.others
-        distances = lengths(E[x.lead[others.document]] - E[others.type])
-        np.maximum.at(to_others, others.document, distances)
-        within = x.widths(E)
-        spread = within + to_others.astype(object)
-        return Bounds(x.ranges(x.tied) * within / 4, x.ranges(x.entries), spread)
-
-
-class Divergence:
-    """(F2), (F3) and the inequality; p̂ = Σ x_e (E_s − E_r) over the edges e of the forest.
-
-    Attributes, of pairs (X, r): document: X; type: r; lead: a selected type; pair_class: its class;
-        share: c_r e^{E_r·z*}/Z; gain: y (f* − w_r); sigma: σ(−y f*)/n.
-        Of classes, which are the pairs of two tied sets: delta: D·p̂ − 1; length: |D|;
-        is_tight: whether δ = 0; path: D as a sum of D_e over tight edges, if it is one.
+    Attributes:
+        document: X; type: r; lead: s, a selected type of X.
+        gain: y (f* − w_r); share: c_r e^{E_r·z*}/Z_X(z*); A: σ(−y f*)/n times that.
+        length: upper bounds on |Π (E_s − E_r)|, in double precision.
     """
 
-    def __init__(self, x: Certificate) -> None:
-        self.x, self.forest, self.radius = x, Forest(x), x.number("radius")
-        self.document, self.type = x.others.document, x.others.type
-        self.lead, self.n_ties = x.lead[self.document], len(self.forest.ties)
-        self.rows = x.differences(self.forest.ties + self.forest.tight)
-        self.squares = self.rows * self.rows.transpose()
-        self.smallest = least_eigenvalue(self.squares, DEPENDENT)
-        self.minimum = Minimum(x, x.differences(self.forest.ties))
-        self.bounds = Bounds.of(x)
+    def __init__(self, certificate: Certificate, V: Subspace, z: Balls) -> None:
+        others = certificate.others
+        self.document = others.document
+        self.type = others.type
+        self.lead = certificate.lead[self.document]
+        scores = product(certificate.E, z)
+        softmax = certificate.softmax(certificate.selected, scores)
+        f = softmax.f[self.document]
+        self.gain = certificate.y[self.document] * (f - certificate.w[self.type])
+        self.share = others.count * np.exp(scores[self.type]) / softmax.Z[self.document]
+        self.A = softmax.sigma[self.document] * self.share
+        across, error = rounded(certificate.arrays["E"] - product(V.a, V.dual))
+        self.length = lengths(across[self.lead] - across[self.type]) + 2 * error
 
-    def prove(self) -> Proof:
-        self.collect_pairs()
-        left, right = self.left_side(self.line()).upper(), (self.radius**2 / 2).lower()
-        failure = f"the inequality fails: {float(left):.3g} is not below {float(right):.3g}"
-        require(self.radius > 0 and left < right, failure)
-        lowest = (1 - self.minimum.spread) / self.minimum.longest**2
-        curvature = float(lowest) if self.n_ties else np.inf
-        return Proof(curvature, float(self.minimum.distance), float(left), float(right))
 
-    def in_span(self, products: arb_mat) -> tuple[arb_mat, arb_mat]:
-        """The vector Σ x_e (E_s − E_r) with these products with the edges, and x."""
-        x = solve(self.squares, products, self.smallest)
-        return self.rows.transpose() * x, x
+class Classes:
+    """(F2): no margin is below 1, in all classes of pairs with one D.
 
-    def line(self) -> arb_mat:
-        """(F2) and (F3): the products of p̂τ₀ + ρ' with the edges."""
-        x, n_ties = self.x, self.n_ties
-        margins = exact(1.0 * (np.arange(self.rows.nrows()) >= n_ties))
-        p_hat, weights = self.in_span(margins)
-        x.check_stated("p_hat", p_hat)
-        self.collect_classes(balls(x.E * p_hat))
-        tight_gaps = self.balance(balls(weights)[n_ties:])
-        offsets = exact(np.append(np.full(n_ties, ZERO), tight_gaps))
-        x.check_stated("rho", self.in_span(offsets)[0])
-        return margins * x.number("log_time") + offsets
+    Those are the pairs between the same two tied sets. A margin between types of one tree is an
+    integer.
 
-    def left_side(self, gaps: arb_mat) -> arb:
-        point = exact(self.x.arrays["point"])
-        away, _ = self.in_span(self.rows * point - gaps)  # R₀ and the point's part in V
-        off_line = norm(away - self.minimum.basis.transpose() * self.minimum.place)
-        return off_line**2 / 2 + self.motion(balls(self.x.E * (point - away)))
+    Attributes:
+        of_pair: the class of each pair.
+        delta: D·p̂ − 1; is_tight: whether it is 0; length: an upper bound on |D|.
+        path: D = Σ path_e D_e, for tight classes; shape (classes, t).
+    """
 
-    def collect_pairs(self) -> None:
-        x, V = self.x, self.minimum.basis
-        z_scores = balls(x.E * (V.transpose() * self.minimum.y))
-        attention = x.softmax(x.selected, z_scores)
-        share = x.others.count * np.exp(z_scores[self.type])
-        self.share, self.sigma = share / attention.Z[self.document], attention.sigma[self.document]
-        self.gain = x.label[self.document] * (attention.f[self.document] - x.w[self.type])
-        across, error = rounded(x.E - x.E * V.transpose() * self.minimum.dual)
-        self.distances = lengths(across[self.lead] - across[self.type]) + 2 * error
-
-    def collect_classes(self, p_scores: np.ndarray) -> None:
-        """(F2): no margin is below 1, and margins of linked types are integers."""
-        forest = self.forest
-        number = forest.node[self.lead] * self.x.n_types + forest.node[self.type]
-        _, first, self.pair_class = np.unique(number, return_index=True, return_inverse=True)
-        s, r = self.lead[first], self.type[first]
-        is_apart = (forest.node[s] != forest.node[r]).all()
-        require(is_apart, "a token is tied with the selected ones but not selected")
-        self.path, is_linked = forest.path[s] - forest.path[r], forest.tree[s] == forest.tree[r]
-        self.delta = np.where(is_linked, self.path.sum(1) - 1, p_scores[s] - p_scores[r] - 1)
-        self.is_tight = is_linked & (self.path.sum(1) == 1)
-        is_wide = (self.is_tight | (self.delta > 0).astype(bool)).all()
-        require(is_wide, "(F2) fails: a margin is not provably 1 or more")
+    def __init__(
+        self, certificate: Certificate, forest: Forest, pairs: Pairs, p_hat: Balls
+    ) -> None:
+        sets = forest.tied_set[pairs.lead] * certificate.m + forest.tied_set[pairs.type]
+        _, first, self.of_pair = np.unique(sets, return_index=True, return_inverse=True)
+        s = pairs.lead[first]
+        r = pairs.type[first]
+        is_apart = forest.tied_set[s] != forest.tied_set[r]
+        require(is_apart.all(), "a token is tied with the selected ones but not selected")
+        self.path = forest.path[s] - forest.path[r]
+        is_linked = forest.tree[s] == forest.tree[r]
+        scores = product(certificate.E, p_hat)
+        margin = np.where(is_linked, self.path.sum(axis=1), scores[s] - scores[r])
+        self.delta = margin - 1
+        self.is_tight = is_linked & (margin == 1)
+        is_wide = self.is_tight | (self.delta > 0)
+        require(is_wide.all(), "(F2) fails: a margin is not provably 1 or more")
         self.length = np.full(len(first), np.inf)
-        np.minimum.at(self.length, self.pair_class, self.distances)
+        np.minimum.at(self.length, self.of_pair, pairs.length)
 
-    def per_class(self, values: np.ndarray) -> np.ndarray:
-        return added(np.full(len(self.delta), ZERO), self.pair_class, values)
+    def total(self, values: Balls) -> Balls:
+        """The sum over the pairs of each class."""
+        return added(np.full(len(self.delta), arb(0)), self.of_pair, values)
 
-    def balance(self, target: np.ndarray) -> np.ndarray:
-        """(F3): encloses D_e·ρ' of each tight edge, at a strict minimum of Ψ: Σ_T λ_c n_c = target.
 
-        By Newton and Kantorovich, there is one within ϱ = 2 |∇Ψ|/ν if 4 |∇Ψ| Σ|λ_c| |n_c|³ < ν²
-        and |n_c| ϱ ≤ ½.
-        """
-        if not len(target):
-            return target
-        N = 1.0 * self.path[self.is_tight]
-        strengths = self.per_class(self.sigma * self.share * self.gain)[self.is_tight]
-        y = exact(balls(self.rows * exact(self.x.arrays["rho"]))[self.n_ties :]).mid()
-        for step in range(STEPS + 1):
-            forces = strengths * np.exp(-balls(exact(N) * y))
-            slope, H = exact(target) - exact(N.T) * exact(forces), gram(N, forces)
-            if step < STEPS:
-                y = (y + newton_step(H, slope)).mid()
-        nu, sizes = least_eigenvalue(H, NO_BALANCE), lengths(N)
-        third = sum(abs(forces) * (sizes**3 * ROUNDED_UP).astype(object), ZERO)
-        error = (2 * norm(slope) / nu).upper()
-        is_near = 2 * error * third < nu and 2 * error * float(sizes.max()) < 1
-        require(is_near, NO_BALANCE)
-        return balls(around(y, error))
+def balance(n: np.ndarray, K: Balls, target: Balls, start: Balls) -> Balls:
+    """(F3): encloses y_e = D_e·ρ' at a strict minimum of Ψ, where Σ_T λ_c n_c = target.
 
-    def motion(self, scores: np.ndarray) -> arb:
-        """The left side without ½|R₀|²; the scores are E_s·(p̂τ₀ + ρ').
+    Here D_c = Σ_e n_{c,e} D_e, and λ_c = K_c e^{−n_c·y}. By Newton and Kantorovich there is such a
+    minimum within ϱ = 2 |∇Ψ|/ν if the Hessian is at least ν, 4 |∇Ψ| Σ |λ_c| |n_c|³ < ν², and
+    |n_c| ϱ ≤ ½.
+    """
+    if len(target) == 0:
+        return target
+    y = midpoints(start)
+    for step in range(NEWTON_STEPS + 1):
+        forces = K * np.exp(-product(n, y))
+        slope = target - product(n.T, forces)
+        hessian = gram(n, forces)
+        if step < NEWTON_STEPS:
+            y = midpoints(y + newton_step(hessian, slope))
 
-        Tight pairs are proved not to push R outwards.
-        """
-        reach = self.length.astype(object) * self.radius
-        force, error = self.forces(scores, reach)
-        pulled = reach * np.exp(reach)
-        total = sum(error * larger(pulled, BY_E), ZERO)
-        moved = larger(larger(force * BY_E, -force * pulled), ZERO)
-        change = np.where((force > 0).astype(bool), 1 - np.exp(-reach), np.expm1(reach))
-        restoring = gram(self.path[self.is_tight], (force * change / reach)[self.is_tight])
+    reason = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
+    smallest = least_eigenvalue(hessian, reason)
+    third = (np.abs(forces) * lengths(n) ** 3 * ROUNDED_UP).sum()
+    error = (2 * norm(slope) / smallest).upper()
+    is_near = 2 * error * third < smallest and 2 * error * float(lengths(n).max()) < 1
+    require(is_near, reason)
+    return y + within(error)
+
+
+class Inequality:
+    """½|R₀|² + Σ_{c∉T} max(b_c/e, −b_c v_c)/δ_c + Σ_c ε_c max(1/e, v_c) < ½r².
+
+    Attributes:
+        Delta, gamma, ell: Δ, γ and ℓ of each document.
+        decay: e^{−D·(p̂τ₀+ρ')} of each pair.
+        reach: |D_c| r of each class.
+    """
+
+    def __init__(
+        self, certificate: Certificate, pairs: Pairs, classes: Classes, scores: Balls
+    ) -> None:
+        """The scores are E_s·(p̂τ₀ + ρ')."""
+        self.certificate = certificate
+        self.pairs = pairs
+        self.classes = classes
+        self.decay = np.exp(scores[pairs.type] - scores[pairs.lead])
+        self.reach = to_balls(classes.length) * certificate.radius
+        E = certificate.arrays["E"]
+        to_others = np.zeros(certificate.n)
+        distances = lengths(E[pairs.lead] - E[pairs.type])
+        np.maximum.at(to_others, pairs.document, distances)
+        tied_width = certificate.widths(E)
+        self.Delta = certificate.ranges(certificate.entries)
+        self.gamma = certificate.ranges(certificate.tied) * tied_width / 4
+        self.ell = tied_width + to_others
+
+    def motion(self, finite: FinitePart) -> arb:
+        """The left side without ½|R₀|²; tight pairs are proved not to push R outwards."""
+        classes = self.classes
+        strength = self.pairs.A * self.decay * self.certificate.log_time.exp()
+        b = classes.total(strength * self.pairs.gain)
+        self.require_restoring(b)
+        epsilon = classes.total(strength * self.relative_errors(finite))
+        v = self.reach * np.exp(self.reach)
+        moved = larger(b * ONE_OVER_E, -b * v)
+        wide = ~classes.is_tight
+        by_forces: arb = (moved[wide] / classes.delta[wide]).sum()
+        by_errors: arb = (epsilon * larger(v, ONE_OVER_E)).sum()
+        return by_forces + by_errors
+
+    def relative_errors(self, finite: FinitePart) -> Balls:
+        """k I + θ of each pair, with H, B and G of each document."""
+        n = self.certificate.n
+        Delta, gamma, ell = self.Delta, self.gamma, self.ell
+        a_2 = finite.longest * finite.tube
+        H = np.exp(ell * a_2) * self.largest_weight()
+        B = (H * (gamma + Delta * ell + Delta * gamma / 4)).sum() / n
+        G = np.exp((gamma + ell) * a_2 + (Delta + 1) * H)
+        zeta_integral = finite.integral(B, self.certificate.log_time)
+        per_gain = G * ((gamma + ell) * zeta_integral + (Delta + 1) * H)
+        rest = G * (gamma * zeta_integral + Delta * H)
+        X = self.pairs.document
+        return np.abs(self.pairs.gain) * per_gain[X] + rest[X]
+
+    def largest_weight(self) -> Balls:
+        """Σ_r c_r e^{E_r·z*}/Z_X(z*) e^{−D_r·(p̂τ₀+ρ') + |D_r| r} of each document."""
+        growth = np.exp(self.reach)[self.classes.of_pair]
+        weight = self.pairs.share * self.decay * growth
+        return self.certificate.total(self.certificate.others, weight)
+
+    def require_restoring(self, b: Balls) -> None:
+        """Σ_T λ_c φ_c (D_c·R)² is positive definite; of tight classes b_c is λ_c."""
+        is_tight = self.classes.is_tight
+        reach = self.reach[is_tight]
+        force = b[is_tight]
+        change = np.where(force > 0, -np.expm1(-reach), np.expm1(reach))
+        restoring = gram(self.classes.path[is_tight], force * change / reach)
         least_eigenvalue(restoring, "tight pairs that pull are too strong within r")
-        return total + sum((moved / self.delta)[~self.is_tight], ZERO)
 
-    def forces(self, scores: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """b and ε of each class."""
-        log_time, spread = self.x.number("log_time"), self.bounds.spread
-        weight = self.share * np.exp(scores[self.type] - scores[self.lead])
-        largest = self.x.total(self.document, weight * np.exp(reach)[self.pair_class])
-        logit, moved = self.changes(largest * np.exp(spread * self.minimum.length), log_time)
-        change = abs(self.gain) * moved[self.document] + logit[self.document]
-        A = weight * self.sigma * log_time.exp()
-        return self.per_class(A * self.gain), self.per_class(A * change)
 
-    def changes(self, H: np.ndarray, log_time: arb) -> tuple[np.ndarray, np.ndarray]:
-        """Of each document, x and z with k I + θ = |f* − w_r| z + x."""
-        minimum, bounds = self.minimum, self.bounds
-        gamma, values, spread = bounds.gamma, bounds.values, bounds.spread
-        push = sum(H * (gamma + values * spread + values * gamma / 4), ZERO) / self.x.n
-        integral = minimum.integral(push, log_time)
-        growth = np.exp((gamma + spread) * minimum.length + (values + 1) * H)
-        logit = gamma * integral + values * H
-        return growth * logit, growth * (logit + spread * integral + H)
+class LimitLine:
+    """The line p̂τ + ρ', by (F2) and (F3).
+
+    Attributes:
+        classes: of pairs with one D.
+        away: R₀ and the point's part in V.
+        scores: E_s·(p̂τ₀ + ρ').
+    """
+
+    def __init__(
+        self, certificate: Certificate, forest: Forest, edges: Edges, pairs: Pairs
+    ) -> None:
+        p_hat = edges.vector(edges.margins)
+        certificate.check_stated("p_hat", p_hat)
+        self.classes = Classes(certificate, forest, pairs, p_hat)
+        gaps = self.tight_gaps(certificate, edges, pairs)
+        certificate.check_stated("rho", edges.vector(gaps))
+        point = certificate.arrays["point"]
+        line_products = edges.margins * certificate.log_time + gaps
+        self.away = edges.vector(product(edges.rows, point) - line_products)
+        self.scores = product(certificate.E, point - self.away)
+
+    def tight_gaps(self, certificate: Certificate, edges: Edges, pairs: Pairs) -> Balls:
+        """The products of ρ' with the edges, 0 with ties."""
+        is_tight = edges.is_tight
+        stated_gaps = product(edges.rows, certificate.arrays["rho"])
+        K = self.classes.total(pairs.A * pairs.gain)
+        gaps = np.full(len(is_tight), arb(0))
+        gaps[is_tight] = balance(
+            n=self.classes.path[self.classes.is_tight],
+            K=K[self.classes.is_tight],
+            target=edges.weights(edges.margins)[is_tight],
+            start=stated_gaps[is_tight],
+        )
+        return gaps
+
+
+def prove(certificate: Certificate) -> Proof:
+    """(F1) to (F3) and the inequality, in this order."""
+    forest = Forest(certificate)
+    edges = Edges(certificate, forest)
+    V = Subspace(certificate, edges.ties)
+    finite = FinitePart(certificate, V)
+    pairs = Pairs(certificate, V, finite.z)
+    line = LimitLine(certificate, forest, edges, pairs)
+    inequality = Inequality(certificate, pairs, line.classes, line.scores)
+    left = (norm(line.away - finite.start) ** 2 / 2 + inequality.motion(finite)).upper()
+    right = (certificate.radius**2 / 2).lower()
+    failure = f"the inequality fails: {float(left):.3g} is not below {float(right):.3g}"
+    require(certificate.radius > 0 and left < right, failure)
+    curvature = float(finite.curvature) if len(edges.ties) else np.inf
+    return Proof(curvature, float(finite.distance), float(left), float(right))
 
 
 def check(arrays: dict[str, np.ndarray]) -> Proof:
@@ -505,7 +648,7 @@ def check(arrays: dict[str, np.ndarray]) -> Proof:
     """
     ctx.prec = BITS
     try:
-        return Divergence(Certificate(arrays)).prove()
+        return prove(Certificate(arrays))
     except np.linalg.LinAlgError:
         raise Refused("a Hessian or a Gram matrix is not positive definite") from None
 
