@@ -66,6 +66,13 @@ def rows(**columns: list[Any]) -> Rows:
     ]
 
 
+def with_image(answer: str) -> list[dict[str, Any]]:
+    """A conversation about a picture, as several providers write it."""
+    question = [{"type": "image", "image": "picture.png"}, {"type": "text", "text": "what is it?"}]
+    reply = [{"type": "text", "text": answer}]
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+
+
 def csv_bytes(
     table: Rows,
     separator: str = ",",
@@ -1258,6 +1265,34 @@ TRL = [
         pairs=True,
     ),
     Layout(
+        "Answers in objects (chosen.value)",
+        {
+            "objects.jsonl": json_lines(
+                rows(
+                    prompt=PROMPTS,
+                    chosen=[{"from": "gpt", "value": text} for text in GOOD],
+                    rejected=[{"from": "gpt", "value": text} for text in BAD],
+                )
+            )
+        },
+        "audit objects.jsonl --pairs chosen,rejected",
+        pairs=True,
+    ),
+    Layout(
+        "Messages whose content has parts, some of them images",
+        {
+            "parts.jsonl": json_lines(
+                rows(
+                    prompt=PROMPTS,
+                    chosen=[with_image(text) for text in GOOD],
+                    rejected=[with_image(text) for text in BAD],
+                )
+            )
+        },
+        "audit parts.jsonl --pairs chosen,rejected",
+        pairs=True,
+    ),
+    Layout(
         "Best of n: lists of preferred and of other answers",
         {
             "best.jsonl": json_lines(
@@ -1486,6 +1521,20 @@ SCORED = [
             )
         },
         "audit nectar.jsonl --pairs answers.answer --ranks answers.rank",
+        pairs=True,
+    ),
+    Layout(
+        "Two answers in a list, and their order from 0",
+        {
+            "ordered.jsonl": json_lines(
+                rows(
+                    prompt=PROMPTS,
+                    answers=[[b, a] for a, b in zip(GOOD, BAD, strict=True)],
+                    order=[[1, 0]] * N,
+                )
+            )
+        },
+        "audit ordered.jsonl --pairs answers --ranks order",
         pairs=True,
     ),
     Layout(

@@ -248,7 +248,7 @@ def _direction(row: ModelStanding) -> str:
 
 def _ranks_section(data: RankingData) -> Section:
     columns = [
-        Column("Model", "token"),
+        Column("Model"),
         Column("Games", "count"),
         Column("Wins", "percent"),
         Column("Rank"),

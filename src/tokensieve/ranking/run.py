@@ -229,13 +229,13 @@ def _nuisance(battles: Battles) -> Features:
         features += Features((POSITION,), ("shown first instead of second",), intercept)
     own_family = self_preference_differences(battles)
     if own_family is not None:
-        unit = "a model of the judge's family"
+        unit = "of a model of the judge's family"
         features += Features((SELF_PREFERENCE,), (unit,), own_family[:, None])
     return features
 
 
 def _found_features(found: Found) -> Features:
-    units = tuple(f"{name} instead of none" for name in found.names)
+    units = tuple(f"with {name} against one without" for name in found.names)
     return Features(found.names, units, found.differences)
 
 

@@ -87,6 +87,8 @@ class RankSettings(SourceSettings):
             object.__setattr__(self, name, names)
         for name, example in (("pairs", "answer_a,answer_b"), ("models", "model_a,model_b")):
             columns = getattr(self, name)
+            if not columns:
+                raise InputError(f"name two columns with --{name}, such as --{name} {example}")
             if len(columns) != 2 or columns[0] == columns[1]:
                 raise InputError(
                     f"--{name} must name two different columns, such as {example}; "

@@ -47,19 +47,19 @@ STYLE = (
     StyleFeature("length", "twice as long", _TEXT.len_chars(), TWICE_AS_LONG),
     StyleFeature(
         "lists",
-        "with a list instead of without",
+        "with a list against one without",
         _TEXT.count_matches(r"(?m)^[ \t]*(?:[-*+•]|\d+[.)])[ \t]+\S"),
         forms=("⟨bullet list⟩", "⟨numbered list⟩"),
     ),
     StyleFeature(
         "bold",
-        "with bold instead of without",
+        "with bold type against one without",
         _TEXT.count_matches(r"\*\*[^*\n]+\*\*|__[^_\n]+__|<b>|<strong>"),
         forms=("⟨**bold**⟩",),
     ),
     StyleFeature(
         "headings",
-        "with a heading instead of without",
+        "with a heading against one without",
         _TEXT.count_matches(r"(?m)^ {0,3}#{1,6}[ \t]+\S"),
         forms=("⟨heading⟩",),
     ),

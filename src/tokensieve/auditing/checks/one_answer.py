@@ -75,5 +75,5 @@ class OneAnswer(Check):
             ),
             documents=ConcernedDocuments(documents, examples=[audit.excerpt(int(documents[0]))]),
             evidence={"documents": answered, "decides": wins},
-            details=(f"the pairs in which it stands: it wins {wins}",),
+            details=(f"it wins {wins} of the pairs in which it stands",),
         )
