@@ -1,14 +1,21 @@
 """Ten reference runs: show that a change of the code changed no result.
 
     python benchmarks/reference.py FOLDER [--only NAME …]     run, and write the results to FOLDER
-    python benchmarks/reference.py FOLDER --against OTHER     compare two such folders, byte by byte
+    python benchmarks/reference.py FOLDER --against OTHER     also compare them with an earlier
+                                                              folder, byte by byte
+
+It is for steps that are meant to change nothing, between two commits of one version: a function is
+rewritten, a file is divided. Versions are not compared with it: from one to the next, scores,
+findings and files change on purpose (CHANGELOG.md), and `benchmarks/release.py` measures what they
+are worth.
 
 A run's folder keeps what a user relies on: the tables, `findings.json`, `summary.json`, the model,
 and the page. Times, the version and the paths of the machine are taken out. The package
 is imported from PYTHONPATH, so the same script runs two checkouts:
 
-    PYTHONPATH=../old/src python benchmarks/reference.py /tmp/old
-    PYTHONPATH=src python benchmarks/reference.py /tmp/new --against /tmp/old
+    git worktree add ../before HEAD~1
+    PYTHONPATH=../before/src python benchmarks/reference.py /tmp/before
+    PYTHONPATH=src python benchmarks/reference.py /tmp/after --against /tmp/before
 
 Data: see machine.py.
 """

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 Content = str | bytes | Callable[[Path], None]
 
-# JSON takes up to twenty times its size in memory
 MEGABYTE = 10**6  # bytes
+# JSON takes up to twenty times its size in memory
 MAX_SIZE = 2**26  # bytes: 64 MiB
 MAX_SIZE_OF_RESULT = 2**31  # bytes; a table of tokens is read in parts
 STAGING = ".tokensieve-"  # names of folders for files that are not in their place yet
@@ -76,7 +76,7 @@ def read_regular(path: Path, links: bool = False, limit: int = MAX_SIZE) -> byte
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{str(path)!r} cannot be read: not a regular file")
         if status.st_size > limit:
-            n_megabytes = status.st_size // 10**6
+            n_megabytes = status.st_size // MEGABYTE
             raise InputError(
                 f"{str(path)!r} cannot be read: {n_megabytes:,} MB is too large for this kind of "
                 "file"

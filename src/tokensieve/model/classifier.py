@@ -94,6 +94,7 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         validation_: (steps, mean loss) on the validation documents, shape (checks, 2).
     """
 
+    # every parameter by name, as scikit-learn asks; see `AttentionEstimator`
     def __init__(
         self,
         ngrams: int = 1,

@@ -48,6 +48,9 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
 
     _needs_numbers = False  # as labels
 
+    # scikit-learn reads an estimator's parameters from the signature of its own `__init__`
+    # (`get_params`, `clone`, grid searches), so that every subclass repeats them, and stores them
+    # as they are; `_settings` checks them.
     def __init__(
         self,
         ngrams: int = 1,
