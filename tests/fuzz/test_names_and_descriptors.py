@@ -64,6 +64,27 @@ def test_links_in_a_folder_of_texts_do_not_lead_outside(tmp_path: Path) -> None:
         read_corpus(tmp_path / "texts")
 
 
+@pytest.mark.parametrize("link", ["test", "train", "train/pos", "only"])
+def test_linked_folders_of_texts_do_not_lead_outside(tmp_path: Path, link: str) -> None:
+    for part in ("train", "test"):
+        for label in ("pos", "neg"):
+            folder = tmp_path / "reviews" / part / label
+            folder.mkdir(parents=True)
+            for i in range(4):
+                (folder / f"{i}.txt").write_text(f"a {label} {part} film number {i}")
+    assert len(read_corpus(tmp_path / "reviews").texts) == 8
+    source = tmp_path / "reviews"
+    if link == "only":  # a folder that holds nothing but a link to the data
+        source = tmp_path / "box"
+        source.mkdir()
+        (source / "reviews").symlink_to(tmp_path / "reviews")
+    else:
+        (source / link).rename(tmp_path / "moved")
+        (source / link).symlink_to(tmp_path / "moved")
+    with pytest.raises(InputError, match="leads out of the folder"):
+        read_corpus(source)
+
+
 def _forked(results: multiprocessing.Queue[str]) -> None:
     try:
         check_not_forked()

@@ -25,8 +25,19 @@ _METADATA = (  # files beside data, which hold none
 ).split()
 
 
-def open_folder(path: Path, settings: SourceSettings, labelled: bool) -> OpenedSource:
-    """Open a folder; `labelled` False also takes one that holds .txt files and no label folders."""
+def open_folder(
+    path: Path, settings: SourceSettings, labelled: bool, root: Path | None = None
+) -> OpenedSource:
+    """Open a folder.
+
+    Args:
+        path: the folder.
+        settings: how its files are read.
+        labelled: False also takes a folder that holds .txt files and no label folders.
+        root: the folder that the user named and that links of texts must not lead out of; `path` if
+            None.
+    """
+    root = root or path
     with reading(str(path)):
         subfolders = _subfolders(path)
         parts = _train_and_test_folders(subfolders)
@@ -39,32 +50,34 @@ def open_folder(path: Path, settings: SourceSettings, labelled: bool) -> OpenedS
         loose_texts = sorted(path.glob("*.txt"))
 
     if loose_texts and not labelled and not (texts_of_label or data_files):
-        return OpenedSource(_texts_table(path, {"": loose_texts}, settings, ("text",)))
+        return OpenedSource(_texts_table(path, {"": loose_texts}, settings, root, ("text",)))
     unlabelled = texts_of_label.pop(UNLABELLED, [])
     if texts_of_label and not (data_files and _has_other_files(texts_of_label.values())):
-        table = _texts_table(train, texts_of_label, settings)
-        opened = OpenedSource(table, _test_texts_table(test, settings))
+        table = _texts_table(train, texts_of_label, settings, root)
+        opened = OpenedSource(table, _test_texts_table(test, settings, root))
         if unlabelled:
             opened.ignored[UNLABELLED] = len(unlabelled)
         return opened
     if data_files:
         return _open_data_files_beside(test, data_files, settings)
     if len(subfolders) == 1:  # a folder that holds nothing else
-        return open_folder(subfolders[0], settings, labelled)
+        return open_folder(subfolders[0], settings, labelled, root)
     raise InputError(
         f"{str(path)!r} is a folder but not a data set; supported are data files, one subfolder of "
         ".txt files per label, or train/LABEL/*.txt beside test/LABEL/*.txt"
     )
 
 
-def _test_texts_table(test: Path | None, settings: SourceSettings) -> SourceTable | None:
+def _test_texts_table(
+    test: Path | None, settings: SourceSettings, root: Path
+) -> SourceTable | None:
     """The texts of the folder for testing, if it has a subfolder of them per label."""
     if test is None:
         return None
     texts_of_label = _texts_of_labels(test)
     if not texts_of_label:
         return None
-    return _texts_table(test, texts_of_label, settings)
+    return _texts_table(test, texts_of_label, settings, root)
 
 
 def _open_data_files_beside(
@@ -151,24 +164,26 @@ def _files_without_tables(folder: Path) -> list[Path]:
 def _check_links(root: Path, texts: Mapping[str, Sequence[Path]]) -> None:
     """Refuse links that lead out of a folder of texts, which somebody else may have made."""
     resolved_root = root.resolve()
-    for paths in texts.values():
-        for path in paths:
-            is_link = path.is_symlink() or path.parent.is_symlink()
-            if is_link and not path.resolve().is_relative_to(resolved_root):
-                raise InputError(
-                    f"{str(path)!r} is a link that leads out of the folder; copy the file, or "
-                    "remove the link"
-                )
+    paths = [path for of_label in texts.values() for path in of_label]
+    folders = {path.parent for path in paths}
+    links = [path for path in paths if path.is_symlink()]
+    for path in (*sorted(folders), *links):
+        if not path.resolve().is_relative_to(resolved_root):
+            raise InputError(
+                f"{str(path)!r} is a link that leads out of the folder; copy its content, or "
+                "remove the link"
+            )
 
 
 def _texts_table(
     path: Path,
     texts: Mapping[str, Sequence[Path]],
     settings: SourceSettings,
+    root: Path,
     columns: tuple[str, ...] = ("text", "label"),
 ) -> SourceTable:
     """One document per file; what was detected is noted once all files are read."""
-    _check_links(path, texts)
+    _check_links(root, texts)
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         n_files = Counter[str]()
