@@ -86,6 +86,19 @@ REFUSED = {
     "a header without end": (answer("X: " + "y" * 100_000), "cannot read"),
     "an error": (answer("Content-Length: 0", content=b"", status="503 Busy"), "503"),
     "chunks of no size": (answer(CHUNKED, content=b"zz\r\nabc\r\n"), "broke off|cannot read"),
+    "a part that nobody asked for": (
+        answer(
+            f"Content-Length: {len(CONTENT) // 2}",
+            content=CONTENT[: len(CONTENT) // 2],
+            status="206 Partial Content",
+        ),
+        "only a part",
+    ),
+    "two lengths": (answer("Content-Length: 9000", LENGTH), "several lengths, 9,000 and"),
+    "fewer bytes in chunks than its length": (
+        answer(f"Content-Length: {10**6}", CHUNKED, content=chunks(CONTENT)),
+        r"broke off after [\d,]+ of 1,000,000 bytes",
+    ),
     "a circle": (
         answer("Location: /reviews.csv", "Content-Length: 0", content=b"", status="302 Found"),
         "cannot read",

@@ -8,7 +8,7 @@ import re
 import time
 from base64 import b64decode
 from collections.abc import Iterator
-from http.client import HTTPResponse, IncompleteRead
+from http.client import PARTIAL_CONTENT, HTTPResponse, IncompleteRead
 from typing import Any
 
 from tokensieve.errors import InputError
@@ -41,7 +41,7 @@ def http_blocks(address: str, name: str, has_limits: bool) -> Iterator[bytes]:
     start = time.monotonic()
     n_bytes = 0
     with _answer(address, name) as response:
-        expected = response.length
+        expected = _length(response, name)
         checksums = _Checksums(response)
         while block := _next_block(response, name, n_bytes):
             n_bytes += len(block)
@@ -65,10 +65,24 @@ def _answer(address: str, name: str) -> HTTPResponse:
         raise InputError(
             f"{name}: the server does not answer within {2 * TIMEOUT} seconds; try again later"
         ) from None
+    if response.status == PARTIAL_CONTENT:  # nobody asked for a part
+        raise InputError(f"{name}: the server sends only a part of it; download it first")
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding.lower() != "identity":
         raise InputError(f"{name}: the server sends it as {encoding[:20]!r}; download it first")
     return response
+
+
+def _length(response: HTTPResponse, name: str) -> int | None:
+    """The length of the content in bytes, as the server gives it; None if it gives none."""
+    written = response.headers.get_all("Content-Length", [])
+    lengths = {int(length) for length in written if length.strip().isdecimal()}
+    if len(lengths) > 1:
+        listed = " and ".join(f"{length:,}" for length in sorted(lengths))
+        raise InputError(
+            f"{name}: the server gives several lengths, {listed} bytes; download it first"
+        )
+    return lengths.pop() if lengths else None
 
 
 def _next_block(response: HTTPResponse, name: str, n_bytes: int) -> bytes:
