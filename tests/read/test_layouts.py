@@ -653,6 +653,21 @@ def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(
     assert len(read_corpus("-").labels) == len(layouts.PLAIN)
 
 
+def test_a_parquet_file_whose_middle_is_missing_is_not_read_in_part(tmp_path: Path) -> None:
+    """Polars reads the row groups before the gap, and then ends without an error."""
+    path = tmp_path / "x.parquet"
+    n = 40_000
+    texts = [f"a {'fine' if i % 2 else 'poor'} film {i}" for i in range(n)]
+    frame = pl.DataFrame({"text": texts, "label": ["pos", "neg"] * (n // 2)})
+    frame.write_parquet(path, compression="uncompressed", row_group_size=n // 8)
+    assert len(read_corpus(path).labels) == n
+    whole = path.read_bytes()
+    gap = len(whole) * 5 // 8
+    path.write_bytes(whole[:gap] + whole[gap + 60_000 :])
+    with pytest.raises(InputError, match=r"^x.parquet is"):
+        read_corpus(path)
+
+
 def test_a_damaged_arrow_file_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

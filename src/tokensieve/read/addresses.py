@@ -15,7 +15,14 @@ from tokensieve.read.downloads import http_blocks
 from tokensieve.read.formats import KINDS, file_table, kind_of
 from tokensieve.read.plain import MAX_LINE_BYTES, PlainText
 from tokensieve.read.settings import SourceSettings
-from tokensieve.read.table import BATCH_ROWS, Batch, SourceTable, frame_batches
+from tokensieve.read.table import (
+    BATCH_ROWS,
+    Batch,
+    SourceTable,
+    batch_height,
+    check_all_rows,
+    frame_batches,
+)
 
 POLARS_FOLDER = "POLARS_TEMP_DIR"  # the variable that names Polars' folder, read once
 _CACHES: list[Folder] = []  # removed at the end of the process
@@ -63,8 +70,14 @@ def _scanned_table(address: str, name: str, kind: str) -> SourceTable:
     scan = pl.scan_parquet if kind == ".parquet" else pl.scan_ipc
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
+        n_rows = 0
         try:
-            yield from frame_batches(scan(address), names)
+            for batch in frame_batches(scan(address), names):
+                n_rows += batch_height(batch)
+                yield batch
+            check_all_rows(scan(address), n_rows, name)
+        except InputError:
+            raise
         except Exception as problem:
             raise _failed(problem, address) from None
 

@@ -14,7 +14,13 @@ import polars as pl
 from tokensieve.errors import one_line
 from tokensieve.read.plain import PlainText, reading
 from tokensieve.read.settings import SourceSettings
-from tokensieve.read.table import Batch, SourceTable, frame_batches
+from tokensieve.read.table import (
+    Batch,
+    SourceTable,
+    batch_height,
+    check_all_rows,
+    frame_batches,
+)
 from tokensieve.read.values import as_list
 
 ARROW_SCHEMA_BYTES = 2**20  # at the beginning of a file; a schema takes some kilobytes
@@ -56,7 +62,9 @@ def _scanned_table(
 
     def read(names: Sequence[str]) -> Iterator[Batch]:
         n_bytes = 0
+        n_rows = 0
         for batch in guarded_batches(scan, names, name, kind):
+            n_rows += batch_height(batch)
             # measured before it leaves Polars, where many cells may be one text
             columns = [values for values in batch.values() if isinstance(values, pl.Series)]
             n_bytes += sum(map(expanded_bytes, columns))
@@ -67,6 +75,8 @@ def _scanned_table(
                 else values
                 for column, values in batch.items()
             }
+        with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
+            check_all_rows(scan(), n_rows, name)
 
     with reading(name, kind), one_line(f"{name} is not a readable {kind} file"):
         columns = scan().collect_schema().names()

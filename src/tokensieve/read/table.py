@@ -376,6 +376,25 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
         yield {name: _decoded(part[name]) for name in names}
 
 
+def batch_height(batch: Batch) -> int:
+    """How many rows a batch has; 0 without columns."""
+    return len(next(iter(batch.values()), ()))
+
+
+def check_all_rows(frame: pl.LazyFrame, n_read: int, name: str) -> None:
+    """Refuse a file of which fewer rows were read than it says it has.
+
+    Polars ends as if nothing were wrong where one of its threads fails, as on a Parquet file whose
+    middle is missing.
+    """
+    n_rows = frame.select(pl.len()).collect().item()
+    if n_read < n_rows:
+        raise InputError(
+            f"{name} is damaged: only {n_read:,} of its {n_rows:,} rows can be read; create or "
+            "download it again"
+        )
+
+
 def _decoded(values: pl.Series) -> pl.Series:
     """Bytes as text if they are UTF-8, as Spark and Hive store it; other values as they are."""
     if values.dtype == pl.Binary:
