@@ -8,6 +8,7 @@ Such a package names its checks in the entry point group `tokensieve.checks`.
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
+    ConcernedDocuments,
     Excerpt,
     Finding,
     Labels,
@@ -19,6 +20,7 @@ from tokensieve.auditing.checks.api import (
 __all__ = [
     "AuditContext",
     "Check",
+    "ConcernedDocuments",
     "Excerpt",
     "Finding",
     "Labels",
