@@ -46,3 +46,22 @@ def test_code_for_other_arguments_is_not_run(
     second.write_bytes(code)
     kernels = imported(path)
     assert (kernels.total(every_other), kernels.total(numbers)) == (20.0, 45.0)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", b"\0" * 500, b"\x99rubbish", b"cos\nno_such\n."])
+def test_a_damaged_cache_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, content: bytes
+) -> None:
+    """As a full disk or a crash leaves it; the next process finds a good one again."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "kernel.py"
+    path.write_text(PROGRAM)
+    numbers = np.arange(10.0)
+    assert imported(path).total(numbers) == 45.0
+    (damaged,) = (tmp_path / "cache").rglob(f"*.{ending}")
+    damaged.write_bytes(content)
+    assert imported(path).total(numbers) == 45.0
+    repaired = imported(path)
+    assert repaired.total(numbers) == 45.0
+    assert repaired.total.stats.cache_hits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -10,17 +11,26 @@ from numba.core.caching import FunctionCache
 
 
 class _CheckedCache(FunctionCache):
-    """Numba's cache, which does not return code for other arguments than those asked for.
+    """Numba's cache, which does not return code for other arguments than those asked for, and
+    survives damage.
 
     Numba numbers the files of a function's signatures without a lock. Of two processes that compile
     one function for different arguments at the same time, each may take number 1, and the index of
     one then leads to the code of the other. The training loop for pairs, run on documents, would
     read beyond the end of its arrays and write anywhere: a segmentation fault much later.
+
+    A file that a full disk or a crash left damaged is not an error either: the index is emptied,
+    and the function is compiled and kept again.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for these arguments; None, so that it is compiled, if there is none."""
-        loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        try:
+            loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # whatever unpickling other bytes raises
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
         expected = tuple(getattr(sig, "args", sig))
         if loaded is None or tuple(loaded.signature.args) != expected:
             return None

@@ -72,6 +72,8 @@ def check_not_forked() -> None:
     """Refuse work in a forked child of a process that has worked already.
 
     A fork copies no threads, so that the pools of Polars and Numba would wait for them forever.
+    Whatever reads texts calls it first: audits, rankings, readers, and the estimators (which need
+    neither pool for counts).
 
     Raises:
         InputError: this is such a process.

@@ -11,12 +11,15 @@ import multiprocessing
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from calls import Run
 from reviews import write_reviews
+from tokensieve import AttentionClassifier
 from tokensieve.errors import InputError
 from tokensieve.progress import check_not_forked
 from tokensieve.read.reader import read_corpus
@@ -85,9 +88,22 @@ def test_linked_folders_of_texts_do_not_lead_outside(tmp_path: Path, link: str) 
         read_corpus(source)
 
 
-def _forked(results: multiprocessing.Queue[str]) -> None:
+TEXTS = [f"film {i} was {'good' if i % 2 else 'bad'}" for i in range(40)]
+LABELS = [i % 2 for i in range(40)]
+
+
+def _fit() -> AttentionClassifier:
+    return AttentionClassifier(max_epochs=1).fit(TEXTS, LABELS)
+
+
+def _predict(model: AttentionClassifier) -> None:
+    model.predict(TEXTS[:1])
+
+
+def _message(results: multiprocessing.Queue[str], work: Callable[..., object], *of: object) -> None:
+    """Put the line with which work is refused into a queue; an empty one if it is done."""
     try:
-        check_not_forked()
+        work(*of)
     except InputError as problem:
         results.put(str(problem))
     else:
@@ -97,11 +113,17 @@ def _forked(results: multiprocessing.Queue[str]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_says_at_once_what_to_do() -> None:
-    check_not_forked()  # this process has worked
-    for method, advice in (("fork", "spawn"), ("spawn", "")):
-        context = multiprocessing.get_context(method)
+    model = _fit()  # this process has worked
+    cases = [
+        ("fork", "spawn", check_not_forked, ()),
+        ("fork", "spawn", _fit, ()),
+        ("fork", "spawn", _predict, (model,)),
+        ("spawn", "", check_not_forked, ()),
+    ]
+    for method, advice, work, of in cases:
+        context: Any = multiprocessing.get_context(method)
         results = context.Queue()
-        child = context.Process(target=_forked, args=(results,))
+        child = context.Process(target=_message, args=(results, work, *of))
         child.start()
         assert advice in results.get(timeout=120)
         child.join()

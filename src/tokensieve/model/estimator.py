@@ -26,6 +26,7 @@ from tokensieve.model.inputs import (
 )
 from tokensieve.model.settings import PARAMETERS, TrainSettings
 from tokensieve.model.storage import model_files
+from tokensieve.progress import check_not_forked
 from tokensieve.read.values import text_series
 from tokensieve.text.pieces import PieceTokenizer
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
@@ -93,6 +94,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         """What to learn from, of texts or of counts."""
         if not is_text(X):
             return self._read_counts(X, y)
+        check_not_forked()
         if self._needs_numbers:
             return self._read_texts(text_series(X), numbers_of_texts(y), settings)
         return self._read_texts(text_series(X), labels_of_texts(y), settings)
@@ -167,6 +169,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         if is_text(X) or is_empty_list:
             if self.vocabulary_ is None:
                 raise ValueError("this model was fitted on counts: pass counts, not texts")
+            check_not_forked()
             return self.vocabulary_.read(X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         if X.shape[1] != len(self.scores_):
