@@ -1,6 +1,8 @@
 """The baseline against scikit-learn, which it does without."""
 
 import logging
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +10,43 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
+from tokensieve import arrays
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.progress import Helper
-from tokensieve.task.baseline import BaselineData, _correct
+from tokensieve.task import baseline
+from tokensieve.task.baseline import BaselineData
+
+
+def correct_with(data: BaselineData, strengths: tuple[float, ...]) -> list[Floats]:
+    """What all training documents say of the test documents, with each strength."""
+    everything = np.arange(data.train.shape[0])
+    test = baseline._Documents(data.test, np.arange(data.test.shape[0]), data.truth)
+    return baseline._correct(data, everything, test, strengths)
+
+
+def data_of(
+    train: sp.csr_array, test: sp.csr_array, labels: Ints, truth: Ints, held_out: Bools
+) -> BaselineData:
+    return BaselineData(
+        train=train,
+        test=test,
+        n_words=train.shape[1],
+        labels=labels,
+        weights=np.ones(len(labels)),
+        truth=truth,
+        is_held_out=held_out,
+        strengths=(0.3, 1.0, 30.0),
+        are_pairs=False,
+    )
+
+
+def random_data() -> BaselineData:
+    """Counts of 50 types in 300 and 200 documents of three classes, a tenth of them held out."""
+    rng = np.random.default_rng(1)
+    labels, truth = rng.integers(0, 3, 300), rng.integers(0, 3, 200)
+    leaning = np.exp(rng.normal(0, 0.6, (3, 50)))
+    train, test = (sp.csr_array(rng.poisson(leaning[y] / 4).astype(float)) for y in (labels, truth))
+    return data_of(train, test, labels, truth, np.arange(300) % 10 == 0)
 
 
 @pytest.mark.parametrize(("classes", "weighted"), [(2, False), (2, True), (3, False)])
@@ -31,8 +68,8 @@ def test_predicts_as_scikit_learn_does(classes: int, weighted: bool) -> None:
         expected.append(float(np.mean(model.predict(tfidf.transform(test)) == truth + 5)))
     assert len(set(expected)) > 1  # strengths differ, so that equal accuracies mean something
     nothing = np.zeros(300, dtype=bool)
-    data = BaselineData(train, test, labels + 5, weights, truth + 5, nothing, strengths, False)
-    assert [correct.mean() for correct in _correct(data, strengths)] == expected
+    data = replace(data_of(train, test, labels + 5, truth + 5, nothing), weights=weights)
+    assert [correct.mean() for correct in correct_with(data, strengths)] == expected
 
 
 def test_prefers_as_scikit_learn_does() -> None:
@@ -48,8 +85,37 @@ def test_prefers_as_scikit_learn_does() -> None:
     model.fit(sp.vstack([difference, -difference]), np.repeat([1, 0], 150))
     expected = float(np.mean(model.decision_function(y[::2] - y[1::2]) > 0))
     nothing = np.zeros(300, dtype=np.int64)
-    data = BaselineData(train, test, nothing, np.ones(300), nothing, nothing > 0, [1.0], True)
-    assert _correct(data, [1.0])[0].mean() == expected
+    data = replace(data_of(train, test, nothing, nothing, nothing > 0), are_pairs=True)
+    assert correct_with(data, (1.0,))[0].mean() == expected
+
+
+def test_blocks_of_any_size_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_data()
+    pairs = replace(data, are_pairs=True, is_held_out=np.arange(300) % 10 < 2)
+    expected = [baseline.baseline_correct(data), baseline.baseline_correct(pairs)]
+    rows = np.flatnonzero(~data.is_held_out)
+    idf = baseline.inverse_frequency(data.train)[:40]
+    whole = baseline.features(data.train, rows, idf, has_intercept=True)
+    assert whole.shape == (270, 41)
+    assert (whole[:, [40]].toarray() == 1).all()
+
+    small_blocks = partial(arrays.row_blocks, entries=100)
+    monkeypatch.setattr(baseline, "row_blocks", small_blocks)
+    assert np.array_equal(baseline.baseline_correct(data), expected[0])
+    assert np.array_equal(baseline.baseline_correct(pairs), expected[1])
+    in_blocks = baseline.features(data.train, rows, idf, has_intercept=True)
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(in_blocks, name), getattr(whole, name))
+
+
+def test_formatting_is_not_read() -> None:
+    data = random_data()
+    more = np.random.default_rng(2).random((300, 2)) < 0.5
+    with_forms = sp.csr_array(sp.hstack([data.train, sp.csr_array(more.astype(float))]))
+    same_words = replace(
+        data, train=with_forms, test=sp.csr_array(sp.hstack([data.test, np.ones((200, 2))]))
+    )
+    assert np.array_equal(baseline.baseline_correct(same_words), baseline.baseline_correct(data))
 
 
 def test_a_helper_started_early_answers_once_and_ends_with_us(

@@ -3,19 +3,21 @@
 The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
 `LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing
 scikit-learn takes longer than the fit.
+
+Of the counts, which other parts of an audit hold, a few million entries at a time are copied; the
+only large array is that of the features that the regression is fitted to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Bools, Floats, Ints, row_blocks
 
 # scikit-learn's
 OPTIONS = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
@@ -23,10 +25,11 @@ OPTIONS = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(flo
 
 @dataclass(frozen=True)
 class BaselineData:
-    """Word counts of training and test documents.
+    """Counts of training and test documents.
 
     Attributes:
         train, test: shape (n, |S|); of pairs, rows 2i (preferred) and 2i + 1.
+        n_words: how many types the baseline reads: the first ones, which are no formatting.
         labels, weights: of the training documents, shape (n,).
         truth: labels of the test documents.
         is_held_out: training documents on which the strength is chosen, shape (n,).
@@ -36,12 +39,22 @@ class BaselineData:
 
     train: sp.csr_array
     test: sp.csr_array
+    n_words: int
     labels: Ints
     weights: Floats
     truth: Ints
-    is_held_out: NDArray[np.bool_]
+    is_held_out: Bools
     strengths: Sequence[float]
     are_pairs: bool
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """Some rows of a matrix of counts, and their labels, shape (rows,)."""
+
+    counts: sp.csr_array
+    rows: Ints
+    labels: Ints
 
 
 def baseline_correct(data: BaselineData) -> Floats:
@@ -49,44 +62,53 @@ def baseline_correct(data: BaselineData) -> Floats:
 
     The strength is the one that is most accurate on held-out documents.
     """
-    is_in = ~data.is_held_out
     strength = data.strengths[1]
-    if len(np.unique(data.labels[is_in])) == len(np.unique(data.labels)):
-        choosing = replace(
-            data,
-            train=data.train[is_in],
-            test=data.train[data.is_held_out],
-            labels=data.labels[is_in],
-            weights=data.weights[is_in],
-            truth=data.labels[data.is_held_out],
-        )
-        accuracies = [correct.mean() for correct in _correct(choosing, data.strengths)]
+    learned = np.flatnonzero(~data.is_held_out)
+    if len(np.unique(data.labels[learned])) == len(np.unique(data.labels)):
+        held_out = np.flatnonzero(data.is_held_out)
+        judged = _Documents(data.train, held_out, data.labels[held_out])
+        accuracies = [correct.mean() for correct in _correct(data, learned, judged, data.strengths)]
         strength = data.strengths[int(np.argmax(accuracies))]
-    return _correct(data, [strength])[0]
+    every_row = np.arange(data.train.shape[0])
+    test = _Documents(data.test, np.arange(data.test.shape[0]), data.truth)
+    return _correct(data, every_row, test, [strength])[0]
 
 
-def _correct(data: BaselineData, strengths: Sequence[float]) -> list[Floats]:
-    """What is predicted correctly with each strength, shape (items,) each."""
-    idf = inverse_frequency(data.train)
-    train = tf_idf(data.train, idf)
-    test = tf_idf(data.test, idf)
+def _correct(
+    data: BaselineData, learned: Ints, judged: _Documents, strengths: Sequence[float]
+) -> list[Floats]:
+    """What is predicted correctly with each strength, shape (items,) each.
+
+    Args:
+        learned: the rows of the training documents that are learned from.
+        judged: the documents that are predicted.
+    """
+    idf = _inverse_frequency_of_rows(data.train, learned, data.n_words)
     if data.are_pairs:
-        difference = train[::2] - train[1::2]
-        x = sp.csr_array(sp.vstack([difference, -difference]))
-        labels = np.repeat([1, 0], difference.shape[0])
-        regression = LogisticRegression(x, labels, np.ones(x.shape[0]), has_intercept=False)
+        regression = _regression_of_pairs(features(data.train, learned, idf))
     else:
-        regression = LogisticRegression(_with_ones(train), data.labels, data.weights, True)
+        x = features(data.train, learned, idf, has_intercept=True)
+        regression = LogisticRegression(x, data.labels[learned], data.weights[learned], True)
 
-    outcomes = []
-    for strength in strengths:
-        coefficients = regression.fit(strength)
-        if data.are_pairs:
-            outcomes.append(_preferred(test @ coefficients[:, 0]))
-        else:
-            predicted = regression.predict(_with_ones(test), coefficients)
-            outcomes.append(np.asarray(predicted == data.truth, dtype=np.float64))
-    return outcomes
+    fitted = [regression.fit(strength) for strength in strengths]
+    outcomes: list[list[Floats]] = [[] for _ in strengths]
+    for rows in _blocks(judged.counts, judged.rows, even=data.are_pairs):
+        x = features(judged.counts, judged.rows[rows], idf, has_intercept=not data.are_pairs)
+        for coefficients, of_strength in zip(fitted, outcomes, strict=True):
+            if data.are_pairs:
+                of_strength.append(_preferred(x @ coefficients[:, 0]))
+            else:
+                is_correct = regression.predict(x, coefficients) == judged.labels[rows]
+                of_strength.append(is_correct.astype(np.float64))
+    return [np.concatenate(blocks) for blocks in outcomes]
+
+
+def _regression_of_pairs(x: sp.csr_array) -> LogisticRegression:
+    """The regression of differences, each in both orders, without an intercept."""
+    difference = x[::2] - x[1::2]
+    both_orders = sp.csr_array(sp.vstack([difference, -difference]))
+    labels = np.repeat([1, 0], difference.shape[0])
+    return LogisticRegression(both_orders, labels, np.ones(len(labels)), has_intercept=False)
 
 
 def _preferred(scores: Floats) -> Floats:
@@ -100,16 +122,61 @@ def _preferred(scores: Floats) -> Floats:
 
 def inverse_frequency(counts: sp.csr_array) -> Floats:
     """1 + log((n + 1) / (documents that contain the type + 1)), shape (|S|,)."""
-    document_frequency = np.bincount(counts.indices, minlength=counts.shape[1]) + 1.0
-    return np.asarray(1 + np.log((counts.shape[0] + 1) / document_frequency))
+    every_row = np.arange(counts.shape[0])
+    return _inverse_frequency_of_rows(counts, every_row, counts.shape[1])
+
+
+def _inverse_frequency_of_rows(counts: sp.csr_array, rows: Ints, n_words: int) -> Floats:
+    """`inverse_frequency` of some documents, for the first types, shape (n_words,)."""
+    documents = np.zeros(counts.shape[1], np.int64)
+    for block in _blocks(counts, rows):
+        documents += np.bincount(counts[rows[block]].indices, minlength=counts.shape[1])
+    return np.asarray(1 + np.log((len(rows) + 1) / (documents[:n_words] + 1.0)))
 
 
 def tf_idf(counts: sp.csr_array, idf: Floats) -> sp.csr_array:
     """(1 + log c) · idf, each row of norm 1, as of `TfidfTransformer(sublinear_tf=True)`."""
     data = (1 + np.log(counts.data)) * idf[counts.indices]
-    norms = np.sqrt(np.add.reduceat(np.append(data**2, 0.0), counts.indptr[:-1]))
-    data /= np.repeat(norms, np.diff(counts.indptr))
+    sizes = np.diff(counts.indptr)
+    is_filled = sizes > 0
+    if is_filled.any():
+        squared_norms = np.add.reduceat(data**2, counts.indptr[:-1][is_filled])
+        data /= np.repeat(np.sqrt(squared_norms), sizes[is_filled])
     return sp.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def features(
+    counts: sp.csr_array, rows: Ints, idf: Floats, has_intercept: bool = False
+) -> sp.csr_array:
+    """`tf_idf` of some documents and the first types, shape (rows, types of idf); with an
+    intercept, one more column that is 1."""
+    n_words = len(idf)
+    n_columns = n_words + has_intercept
+    most_entries = int(np.diff(counts.indptr)[rows].sum()) + len(rows) * has_intercept
+    data = np.empty(most_entries)
+    indices = np.empty(most_entries, counts.indices.dtype)
+    row_ends = np.zeros(len(rows) + 1, counts.indptr.dtype)
+    size = 0
+    for block in _blocks(counts, rows):
+        part = tf_idf(counts[rows[block]][:, :n_words], idf)
+        if has_intercept:
+            part = _with_ones(part)
+        data[size : size + part.nnz] = part.data
+        indices[size : size + part.nnz] = part.indices
+        row_ends[block.start + 1 : block.stop + 1] = size + part.indptr[1:]
+        size += part.nnz
+    return sp.csr_array((data[:size], indices[:size], row_ends), shape=(len(rows), n_columns))
+
+
+def _blocks(counts: sp.csr_array, rows: Ints, even: bool = False) -> Iterator[slice]:
+    """Consecutive runs of some rows that hold a few million entries each, of two rows or a multiple
+    if `even`."""
+    sizes = np.diff(counts.indptr)[rows].astype(np.int64)
+    if even:
+        sizes = sizes.reshape(-1, 2).sum(axis=1)
+    factor = 2 if even else 1
+    for run in row_blocks(np.append(0, np.cumsum(sizes))):
+        yield slice(factor * run.start, factor * run.stop)
 
 
 def _with_ones(x: sp.csr_array) -> sp.csr_array:

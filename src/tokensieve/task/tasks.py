@@ -235,8 +235,9 @@ class Task:
         """
         return baseline_correct(
             BaselineData(
-                train=train.word_counts.matrix,
-                test=test.word_counts.matrix,
+                train=train.counts.matrix,
+                test=test.counts.matrix,
+                n_words=train.counts.n_types - train.n_formatting,
                 labels=train.counts.labels,
                 weights=train.counts.document_weights,
                 truth=test.counts.labels,
