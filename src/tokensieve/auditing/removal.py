@@ -29,6 +29,8 @@ _NUMBER = re.compile(r"[\d:.,/-]+")
 _COUNTED = r"(?:\d{1,2}(?:[.,]\d)?|one|two|three|four|five|six|seven|eight|nine|ten|zero)"
 _IN_WORDS = r"(?: 1/2)?(?: (?:stars?|points?))? out of (?:10|ten)"
 _RATING_IN_WORDS = rf"\b{_COUNTED}(?:{_IN_WORDS}| / 10| /10|/ 10)\b"
+_IN_EVERY_RATING = ["out of", "/10", "/ 10"]  # one of these; few texts have any, and go on
+_TEXTS_AT_ONCE = 4096  # in which ratings are looked for: the search takes 20 times their memory
 _OUT_OF_TEN = re.compile(r"^(?:[\d.]+|n)/10$|\bout of (?:10|ten)$")
 _RATING = re.compile(r"[\d.]+/\d{1,3}")
 
@@ -123,8 +125,11 @@ def _written_ratings(train: CountedCorpus) -> set[str]:
     batches = [texts] if isinstance(texts, pl.Series) else texts.batches()
     written: set[str] = set()
     for batch in batches:
-        ratings = batch.str.to_lowercase().str.extract_all(_RATING_IN_WORDS).explode()
-        written.update(ratings.drop_nulls().unique())
+        for first in range(0, len(batch), _TEXTS_AT_ONCE):
+            lower = batch[first : first + _TEXTS_AT_ONCE].str.to_lowercase()
+            candidates = lower.filter(lower.str.contains_any(_IN_EVERY_RATING))
+            ratings = candidates.str.extract_all(_RATING_IN_WORDS).explode()
+            written.update(ratings.drop_nulls().unique())
     return written
 
 
