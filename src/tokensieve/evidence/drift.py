@@ -21,7 +21,7 @@ from tokensieve.evidence.intervals import (
     false_discovery,
     permutation_p,
 )
-from tokensieve.evidence.sums import Sums, TokenSums
+from tokensieve.evidence.sums import Sums, TokenSums, blocks_of_types
 from tokensieve.text.counts import Counts
 
 
@@ -84,7 +84,18 @@ def _strata(before: TokenSums, after: TokenSums, n_classes: int) -> list[TokenSu
 
 
 def _compare(strata: Sequence[TokenSums], unit: float) -> pl.DataFrame:
-    """The difference of each type over all labels, with its interval and its test."""
+    """The difference of each type over all labels, with its interval and its test.
+
+    `unit` is what shares are divided by.
+    """
+    blocks = blocks_of_types(len(strata[0].count))
+    return pl.concat(
+        [_compare_types([stratum.of_types(some) for stratum in strata], unit) for some in blocks]
+    )
+
+
+def _compare_types(strata: Sequence[TokenSums], unit: float) -> pl.DataFrame:
+    """As `_compare`, of types that are looked at together."""
     # groups: the documents before and after of each label in turn
     sizes = np.concatenate([stratum.sizes for stratum in strata])
     mix = np.array([stratum.documents for stratum in strata]) / sizes.sum()

@@ -52,7 +52,7 @@ from tokensieve.evidence.intervals import (
     quantile,
     share_interval,
 )
-from tokensieve.evidence.sums import TokenSums
+from tokensieve.evidence.sums import TokenSums, blocks_of_types
 from tokensieve.text.counts import Counts
 
 Tokens = NDArray[np.str_] | NDArray[np.object_]  # types as text
@@ -289,13 +289,13 @@ def importance_of(
     # of two classes, the first mirrors the second
     columns = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
     kinds = [words]
-    statistics = [_statistics(words, columns, scale=1.0)]
+    statistics = _statistics(words, columns, scale=1.0)
     if formatting is not None and len(formatting.count):
         mean_length = 1.0
         if class_sizes is not None:
             mean_length = float(words.count.sum()) / int(class_sizes.sum())
         kinds.append(formatting)
-        statistics.append(_statistics(formatting, columns, scale=1.0 / max(mean_length, 1.0)))
+        statistics += _statistics(formatting, columns, scale=1.0 / max(mean_length, 1.0))
     importance = Statistics.concatenate(statistics).importance(
         tokens=tokens,
         classes=classes,
@@ -313,8 +313,15 @@ def importance_of(
     )
 
 
-def _statistics(sums: TokenSums, columns: Ints, scale: float) -> Statistics:
-    """The statistics of some classes; `scale` is that of α, effect and reach."""
+def _statistics(sums: TokenSums, columns: Ints, scale: float) -> list[Statistics]:
+    """The statistics of some classes, a block of types at a time; `scale` is that of α, effect and
+    reach."""
+    blocks = blocks_of_types(len(sums.count))
+    return [_statistics_of_types(sums.of_types(some), columns, scale) for some in blocks]
+
+
+def _statistics_of_types(sums: TokenSums, columns: Ints, scale: float) -> Statistics:
+    """As `_statistics`, of types that are looked at together."""
     documents = sums.present.sum(axis=1, keepdims=True)
     groups = GroupSums.of_classes(sums)
     means = groups.mean_interval(documents[:, 0])

@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numba
@@ -22,6 +22,7 @@ from tokensieve.text.counts import Counts
 # a fixed-point number is three words of 31 bits: 93 bits behind the point
 BITS_PER_WORD = 31
 WORDS_PER_NUMBER = 3
+TYPES_AT_ONCE = 2**15  # whose statistics are computed together: 5 MB for each class of two
 N_POWERS = 3  # Σ x, Σ x² and Σ x³ are kept
 
 
@@ -90,9 +91,14 @@ class TokenSums:
             lengths: T in tokens, shape (n,), at least every c of the row; the row sums if None.
         """
         sums = cls.zero(matrix.shape[1], n_classes)
+        sums.add_documents(matrix, labels, lengths)
+        return sums
+
+    def add_documents(self, matrix: Any, labels: Ints, lengths: Floats | None = None) -> None:
+        """Add the rows of a matrix of counts in place; the arguments are those of `of`."""
         if lengths is None:
             lengths = np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
-        sums.class_sizes[:] = np.bincount(labels, minlength=n_classes)
+        self.class_sizes[:] += np.bincount(labels, minlength=len(self.class_sizes))
         documents = _Documents(
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32, copy=False),
@@ -100,10 +106,9 @@ class TokenSums:
             np.array(labels, np.int64),  # a copy is writable, so that the kernel is compiled once
             lengths,
         )
-        totals = _Totals(sums.inverse_lengths, sums.present, sums.count, sums.squares, sums.shares)
+        totals = _Totals(self.inverse_lengths, self.present, self.count, self.squares, self.shares)
         # each thread has some of the types
         in_ranges(lambda low, high: _add_up(documents, totals, low, high), documents.types)
-        return sums
 
     @staticmethod
     def of_counts(counts: Counts, n_formatting: int = 0, units: Ints | None = None) -> Sums:
@@ -124,15 +129,11 @@ class TokenSums:
         for rows, matrix in matrix_blocks(counts.matrix):
             labels = counts.labels[rows]
             if not n_formatting:
-                words += TokenSums.of(matrix, labels, n_classes)
+                words.add_documents(matrix, labels)
                 continue
-            words += TokenSums.of(sp.csr_array(matrix[:, :n_words]), labels, n_classes)
-            formatting += TokenSums.of(
-                sp.csr_array(matrix[:, n_words:]),
-                labels,
-                n_classes,
-                documents_behind[rows].astype(np.float64),
-            )
+            words.add_documents(sp.csr_array(matrix[:, :n_words]), labels)
+            n_behind = documents_behind[rows].astype(np.float64)
+            formatting.add_documents(sp.csr_array(matrix[:, n_words:]), labels, n_behind)
         return Sums((words, formatting))
 
     @staticmethod
@@ -152,6 +153,16 @@ class TokenSums:
             count=stack("count", 1),
             squares=stack("squares", 1),
             shares=stack("shares", 1),
+        )
+
+    def of_types(self, some: slice) -> TokenSums:
+        """The sums of some of the types, as views."""
+        return replace(
+            self,
+            present=self.present[some],
+            count=self.count[some],
+            squares=self.squares[some],
+            shares=self.shares[some],
         )
 
     def __add__(self, other: TokenSums) -> TokenSums:
@@ -187,6 +198,12 @@ class TokenSums:
     def inverse(self) -> Floats:
         """Σ 1/T in each class, shape (K,)."""
         return _as_floats(self.inverse_lengths)
+
+
+def blocks_of_types(n_types: int) -> list[slice]:
+    """Runs of types whose statistics are computed together, so that what is in between is small."""
+    starts = range(0, max(n_types, 1), TYPES_AT_ONCE)
+    return [slice(start, start + TYPES_AT_ONCE) for start in starts]
 
 
 def _as_floats(words: Ints) -> Floats:
