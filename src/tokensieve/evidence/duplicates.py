@@ -101,13 +101,15 @@ def signatures(stream: TokenStream) -> Hashes:
     if not stream.n_tokens:
         return minima
     functions = HashFunctions.seeded()
-    words = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()[stream.ids]
+    hash_of_word = pl.Series(stream.words, dtype=pl.String).hash(SEED).to_numpy()
     lengths = np.diff(stream.starts)
     for rows in row_blocks(stream.starts, BLOCK):
         documents = np.flatnonzero(lengths[rows]) + rows.start
         if not len(documents):
             continue
-        starts = stream.starts[documents]
+        first_token = stream.starts[rows.start]
+        words = hash_of_word[stream.ids[first_token : stream.starts[rows.stop]]]
+        starts = stream.starts[documents] - first_token
         shingles = _shingles(words, starts, lengths[documents], functions.factors)
         for h in range(HASHES):
             hashed = shingles.hashes * functions.multipliers[h] ^ functions.offsets[h]

@@ -15,6 +15,7 @@ The hash of a document without word i is had from sums, as in the algorithm of K
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -38,8 +39,8 @@ def one_word_pairs(corpora: Sequence[Chunks]) -> Ints:
     The documents of all corpora are numbered together. Their variants are compared in parts, so
     that the memory does not grow with the corpora.
     """
-    n_tokens = sum(stream.n_tokens for corpus in corpora for stream in corpus)
-    n_parts = 1 + n_tokens // MAX_VARIANTS
+    n_words = sum(_compared(stream).stream.n_tokens for corpus in corpora for stream in corpus)
+    n_parts = 1 + n_words // MAX_VARIANTS
     pairs = [np.empty((0, 2), np.int64)]
     for part in range(n_parts):
         frames = []
@@ -80,6 +81,28 @@ def document_hashes(stream: TokenStream) -> NDArray[np.uint64]:
     return np.asarray(sums[stream.starts[1:]] - sums[stream.starts[:-1]])
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """The documents of a stream that are long enough to be compared, and not too long.
+
+    Attributes:
+        stream: these documents.
+        documents: their numbers, ascending.
+    """
+
+    stream: TokenStream
+    documents: Ints
+
+
+def _compared(stream: TokenStream) -> _Compared:
+    """The documents that may be one word longer or shorter than another."""
+    lengths = np.diff(stream.starts)
+    is_compared = (lengths >= MIN_WORDS_ADDED - 1) & (lengths <= MAX_WORDS)
+    starts = np.append(0, np.cumsum(lengths[is_compared]))
+    part = TokenStream(stream.ids[np.repeat(is_compared, lengths)], starts, stream.words)
+    return _Compared(part, np.flatnonzero(is_compared))
+
+
 def _prefix_sums(stream: TokenStream) -> NDArray[np.uint64]:
     """Σ w_j B^j over all words before each place, modulo 2⁶⁴; j counts within a document."""
     lengths = np.diff(stream.starts)
@@ -97,39 +120,39 @@ def _variants(stream: TokenStream) -> pl.DataFrame:
 
     Columns: hash, words (how many it has), document, is_whole.
     """
-    sums = _prefix_sums(stream)
-    return pl.concat([_whole_documents(stream, sums), _without_each_word(stream, sums)])
+    compared = _compared(stream)
+    sums = _prefix_sums(compared.stream)
+    return pl.concat([_whole_documents(compared, sums), _without_each_word(compared, sums)])
 
 
-def _whole_documents(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
-    """A row per document that is long enough to be compared, with the hash of all its words."""
-    lengths = np.diff(stream.starts)
-    hashes = sums[stream.starts[1:]] - sums[stream.starts[:-1]]
-    is_compared = (lengths >= MIN_WORDS_ADDED - 1) & (lengths <= MAX_WORDS)
+def _whole_documents(compared: _Compared, sums: NDArray[np.uint64]) -> pl.DataFrame:
+    """A row per document, with the hash of all its words."""
+    starts = compared.stream.starts
     return pl.DataFrame(
         {
-            "hash": hashes[is_compared],
-            "words": lengths[is_compared],
-            "document": np.flatnonzero(is_compared),
-            "is_whole": np.ones(int(is_compared.sum()), dtype=np.bool_),
+            "hash": sums[starts[1:]] - sums[starts[:-1]],
+            "words": np.diff(starts),
+            "document": compared.documents,
+            "is_whole": np.ones(len(compared.documents), dtype=np.bool_),
         }
     )
 
 
-def _without_each_word(stream: TokenStream, sums: NDArray[np.uint64]) -> pl.DataFrame:
+def _without_each_word(compared: _Compared, sums: NDArray[np.uint64]) -> pl.DataFrame:
     """A row per word of each document, with the hash of the document without that word.
 
     The hash of words 1 … m is Σ word_i BASE^i modulo 2⁶⁴ (`_prefix_sums`): those behind the removed
     word move one place forward, so that their part is divided by BASE.
     """
-    lengths = np.diff(stream.starts)
+    starts = compared.stream.starts
+    lengths = np.diff(starts)
     n_words = np.repeat(lengths, lengths)
-    document = np.repeat(np.arange(stream.n_documents), lengths)
-    before = sums[:-1] - np.repeat(sums[stream.starts[:-1]], lengths)
-    after = np.repeat(sums[stream.starts[1:]], lengths) - sums[1:]
+    document = np.repeat(compared.documents, lengths)
+    before = sums[:-1] - np.repeat(sums[starts[:-1]], lengths)
+    after = np.repeat(sums[starts[1:]], lengths) - sums[1:]
     inverse = np.uint64(pow(BASE, -1, 2**64))  # moves the words after it one place forward
     hashes = before + after * inverse
-    is_removable = (n_words >= MIN_WORDS_ADDED) & (n_words <= MAX_WORDS)
+    is_removable = n_words >= MIN_WORDS_ADDED
     return pl.DataFrame(
         {
             "hash": hashes[is_removable],
