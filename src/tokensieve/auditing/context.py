@@ -143,6 +143,13 @@ class AuditContext:
         )
 
 
+def forget(audit: AuditContext, *results: Callable[[AuditContext], Any]) -> None:
+    """Drop results of functions that are `computed_once`, which no check needs any more."""
+    for result_of in results:
+        compute = result_of.__wrapped__  # type: ignore[attr-defined]  # as functools.wraps keeps it
+        audit._results.pop(compute, None)
+
+
 def computed_once(
     compute: Callable[[AuditContext], Result],
 ) -> Callable[[AuditContext], Result]:

@@ -17,8 +17,12 @@ from tokensieve.auditing.checking import find_all
 from tokensieve.auditing.checks.alone import few_words
 from tokensieve.auditing.checks.label_issues import label_issues
 from tokensieve.auditing.checks.registry import all_checks, kinds_of_finding
-from tokensieve.auditing.checks.shortcut import artefact_controls
-from tokensieve.auditing.context import AuditContext
+from tokensieve.auditing.checks.shortcut import (
+    artefact_controls,
+    artefact_search,
+    searched_texts,
+)
+from tokensieve.auditing.context import AuditContext, forget
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.misleading import predictions_of, where_misleading
@@ -182,6 +186,7 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
     run.clock.lap("findings")
     plan = _balance_plan(context, findings)
     controls = artefact_controls(context) if task.classifies else None
+    forget(context, searched_texts, artefact_search)  # the order of all words, and tables of pairs
     run.clock.lap("controls")
     run.progress("learning curve", 0.0)
     details = _details(context, findings) if run.settings.thorough else {}

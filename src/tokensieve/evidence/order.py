@@ -41,6 +41,7 @@ from tokensieve.kernels import compiled
 WINDOW = 10  # words from a to b: about half of a sentence
 MAX_WORDS = 2_000  # the most frequent ones; the next bring pairs that too few documents contain
 MAX_CELLS = 16_000_000  # pairs × classes that are counted together: 64 MB for each of four tables
+PAIRS_AT_ONCE = 2**17  # whose z is computed: 40 MB
 MIN_WITH = 10  # documents with the pair, and without it
 MIN_LIFT = 0.2  # of the way from the rate without the pair to certain (or to never)
 FALSE_DISCOVERIES = 0.01  # level of q: of a hundred pairs listed, one by chance
@@ -283,8 +284,8 @@ class Tested:
 
 def _order_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     """Pairs whose order predicts a class among the documents that contain both words."""
-    n_with_order = counts.before.sum(axis=0)
-    n_others = counts.both.sum(axis=0) - n_with_order
+    n_with_order = counts.before.sum(axis=0, dtype=np.int32)
+    n_others = counts.both.sum(axis=0, dtype=np.int32) - n_with_order
     first, second = np.nonzero((n_with_order >= MIN_WITH) & (n_others >= MIN_WITH))
     if not len(first):
         return []
@@ -334,19 +335,20 @@ def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
 
 def _joint_pairs(counts: PairCounts, runs: WordRuns) -> list[Pair]:
     """Pairs whose joint presence predicts a class beyond what the two words add up to."""
-    n_both = counts.both.sum(axis=0)
-    present = counts.present.sum(axis=0)
+    n_both = counts.both.sum(axis=0, dtype=np.int32)
+    present = counts.present.sum(axis=0).astype(np.int32)
     n_one = present[:, None] + present[None, :] - 2 * n_both
-    n_none = counts.class_sizes.sum() - n_both - n_one
+    n_none = np.int32(counts.class_sizes.sum()) - n_both - n_one
     is_frequent = (n_both >= MIN_WITH) & (n_one >= MIN_WITH) & (n_none >= MIN_WITH)
     first, second = np.nonzero(np.triu(is_frequent, 1))
     if not len(first):
         return []
     n_with = n_both[first, second].astype(np.int64)
     n_others = n_one[first, second].astype(np.int64)
+    del n_both, n_one, n_none  # 16 MB each
     tested = tested_interactions(counts, first, second, n_with, n_others)
     # the phrase "a b" or "b a" explains a pair that mostly occurs as one
-    adjacent = counts.adjacent.sum(axis=0)
+    adjacent = counts.adjacent.sum(axis=0, dtype=np.int32)
     n_phrase = adjacent[first, second] + adjacent[second, first]
     return _discoveries("joint", tested, n_phrase <= n_with / 2, runs)
 
@@ -375,14 +377,18 @@ def strongest_interaction(counts: PairCounts, first: Ints, second: Ints) -> tupl
     """The largest z of L over the classes, and its class, each of shape (pairs,)."""
     largest = np.full(len(first), -np.inf)
     label = np.zeros(len(first), dtype=np.int64)
-    sizes = presence_cells(counts.both.sum(axis=0), counts.present.sum(axis=0), first, second)
+    n_both = counts.both.sum(axis=0, dtype=np.int32)
+    present = counts.present.sum(axis=0)
     n_all = int(counts.class_sizes.sum())
-    for k in range(len(counts.class_sizes)):
-        cells = presence_cells(counts.both[k], counts.present[k], first, second)
-        z = interaction_z(cells, sizes, int(counts.class_sizes[k]), n_all)
-        is_larger = z > largest
-        largest[is_larger] = z[is_larger]
-        label[is_larger] = k
+    for start in range(0, len(first), PAIRS_AT_ONCE):
+        some = slice(start, start + PAIRS_AT_ONCE)
+        sizes = presence_cells(n_both, present, first[some], second[some])
+        for k in range(len(counts.class_sizes)):
+            cells = presence_cells(counts.both[k], counts.present[k], first[some], second[some])
+            z = interaction_z(cells, sizes, int(counts.class_sizes[k]), n_all)
+            is_larger = z > largest[some]
+            largest[some][is_larger] = z[is_larger]
+            label[some][is_larger] = k
     return largest, label
 
 

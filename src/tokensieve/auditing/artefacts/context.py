@@ -207,7 +207,7 @@ class ClassTexts:
         if len(documents) > MAX_DOCUMENTS:
             drawn = np.random.default_rng(0).choice(documents, MAX_DOCUMENTS, replace=False)
             documents = np.sort(drawn)
-        presence = use.presence[documents]
+        presence = use.presence(documents)
         weighted = sp.csr_array(presence @ sp.diags_array(use.weight))
         lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
         vectors = sp.csr_array(sp.diags_array(1 / np.maximum(lengths, 1e-12)) @ weighted)

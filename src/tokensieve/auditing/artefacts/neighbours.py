@@ -40,6 +40,7 @@ PRIOR_VARIANCE = 0.5  # τ²: values from 0, of what was written there, to 1 are
 MAX_DISTANCE = 4  # words; a name and what follows it
 MIN_AT_DISTANCE = 3  # occurrences; of fewer the distance is the same by chance
 INSIDE, AT_START, AT_END = 0, 1, 2  # where a pair of neighbours stands
+POSITIONS_AT_ONCE = 2**19  # of the texts, in each of which neighbours are compared: 30 MB
 
 
 @dataclass(frozen=True)
@@ -79,24 +80,31 @@ class PairRates:
 
 def pair_rates(order: WordOrder, labels: Ints, n_classes: int) -> list[PairRates]:
     """The rates of each class; the last entry is of all together."""
-    edges = edge_of(order, order.ids[:-1], order.ids[1:])
-    is_pair = edges >= 0
-    position_labels = labels[order.documents]
-    recurring = _means(
-        order.is_recurring_pair[:-1], edges, is_pair, position_labels[:-1], n_classes
-    )
+    recurring = RatesByClass.of_none(n_classes)
+    skipped = RatesByClass.of_none(n_classes)
+    for first in range(0, len(order.ids), POSITIONS_AT_ONCE):
+        last = min(first + POSITIONS_AT_ONCE, len(order.ids) - 1)  # the last one has no next
+        _add_neighbours(recurring, order, labels, slice(first, last))
+        _add_skipped(skipped, order, labels, slice(max(first, 1), last))
+    return [PairRates(r, s) for r, s in zip(recurring.means(), skipped.means(), strict=True)]
 
-    middle = slice(1, -1)
-    edges_around = edge_of(order, order.ids[:-2], order.ids[2:])
-    is_word = order.ids[middle] < len(order.words)
-    skipped = _means(
-        order.is_skipped_pair[middle],
-        edges_around,
-        is_word & (edges_around >= 0),
-        position_labels[middle],
-        n_classes,
-    )
-    return [PairRates(r, s) for r, s in zip(recurring, skipped, strict=True)]
+
+def _add_neighbours(rates: RatesByClass, order: WordOrder, labels: Ints, places: slice) -> None:
+    """Count how often some positions and the next ones are pairs elsewhere."""
+    following = slice(places.start + 1, places.stop + 1)
+    edges = edge_of(order, order.ids[places], order.ids[following])
+    is_elsewhere = order.is_recurring_pair[places]
+    rates.add(is_elsewhere, edges, edges >= 0, labels[order.documents[places]])
+
+
+def _add_skipped(rates: RatesByClass, order: WordOrder, labels: Ints, places: slice) -> None:
+    """Count how often the neighbours of some words are pairs elsewhere."""
+    before = slice(places.start - 1, places.stop - 1)
+    following = slice(places.start + 1, places.stop + 1)
+    edges = edge_of(order, order.ids[before], order.ids[following])
+    is_word = order.ids[places] < len(order.words)
+    is_elsewhere = order.is_skipped_pair[places]
+    rates.add(is_elsewhere, edges, is_word & (edges >= 0), labels[order.documents[places]])
 
 
 def edge_of(order: WordOrder, left: Integers, right: Integers) -> Ints:
@@ -108,16 +116,35 @@ def edge_of(order: WordOrder, left: Integers, right: Integers) -> Ints:
     return np.where(is_none, -1, place)
 
 
-def _means(
-    values: Bools, edges: Ints, is_used: Bools, labels: Ints, n_classes: int
-) -> list[Floats]:
-    """The mean of values for each class and place, and over all classes."""
-    cells = labels[is_used] * 3 + edges[is_used]
-    n = np.bincount(cells, minlength=3 * n_classes).reshape(n_classes, 3)
-    hits = np.bincount(cells, values[is_used], minlength=3 * n_classes).reshape(n_classes, 3)
-    n = np.vstack([n, n.sum(axis=0)])
-    hits = np.vstack([hits, hits.sum(axis=0)])
-    return list(hits / np.maximum(n, 1))
+@dataclass(frozen=True)
+class RatesByClass:
+    """How often something holds of the positions of each class and place, shape (K, 3).
+
+    Attributes:
+        n: positions.
+        hits: those of which it holds.
+    """
+
+    n: Ints
+    hits: Ints
+
+    @classmethod
+    def of_none(cls, n_classes: int) -> RatesByClass:
+        """Before any position is counted."""
+        return cls(np.zeros((n_classes, 3), np.int64), np.zeros((n_classes, 3), np.int64))
+
+    def add(self, values: Bools, edges: Ints, is_used: Bools, labels: Ints) -> None:
+        """Count some positions."""
+        cells = labels[is_used] * 3 + edges[is_used]
+        self.n[:] += np.bincount(cells, minlength=self.n.size).reshape(self.n.shape)
+        hits = cells[values[is_used]]
+        self.hits[:] += np.bincount(hits, minlength=self.n.size).reshape(self.n.shape)
+
+    def means(self) -> list[Floats]:
+        """The fraction for each class and place, and over all classes."""
+        n = np.vstack([self.n, self.n.sum(axis=0)])
+        hits = np.vstack([self.hits, self.hits.sum(axis=0)])
+        return list(hits / np.maximum(n, 1))
 
 
 def neighbours_of(

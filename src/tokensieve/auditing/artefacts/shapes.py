@@ -85,7 +85,7 @@ def shaped(stream: TokenStream) -> TokenStream:
     words, shape_of_word = np.unique(
         np.array([*shapes, *ratings], dtype=object), return_inverse=True
     )
-    ids = shape_of_word[: len(shapes)][stream.ids].astype(np.int32)
+    ids = shape_of_word[: len(shapes)].astype(np.int32)[stream.ids]
     for scale, rating in zip(SCALES, shape_of_word[len(shapes) :].tolist(), strict=True):
         ids[rated_in_words(stream, shapes, scale)] = rating
     return TokenStream(ids, stream.starts, [str(word) for word in words])
@@ -99,9 +99,9 @@ def rated_in_words(stream: TokenStream, shapes: Sequence[str], scale: str) -> In
         [word == "of" for word in stream.words],
         [word in SCALES[scale] for word in stream.words],
     )
-    n_begins = len(stream.ids) - len(of_rating) + 1
-    begins = np.arange(max(n_begins, 0))
-    for distance, is_word in enumerate(of_rating):
+    n_begins = max(len(stream.ids) - len(of_rating) + 1, 0)
+    begins = np.flatnonzero(np.array(of_rating[0], dtype=bool)[stream.ids[:n_begins]])
+    for distance, is_word in enumerate(of_rating[1:], start=1):
         begins = begins[np.array(is_word, dtype=bool)[stream.ids[begins + distance]]]
     document = np.searchsorted(stream.starts, begins, side="right")
     document_at_end = np.searchsorted(stream.starts, begins + len(of_rating) - 1, side="right")

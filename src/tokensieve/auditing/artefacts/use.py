@@ -16,10 +16,9 @@ from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
 
-MAX_TOKENS = (
-    8_000_000  # of the texts that are searched: about 35,000 long reviews; 1 GB of positions
-)
+MAX_TOKENS = 8_000_000  # of the texts that are searched: about 35,000 long reviews
 RUN_WORDS = 4  # of a run whose repetition is measured; shorter ones recur in any texts
+PAIRS_AT_ONCE = 2**18  # that are looked up: a few megabytes
 MAX_WORDS_OF_RUNS = 1_000_000  # more take time and change little
 # odd and without pattern, so that the sum over a run mixes its words (Knuth's multiplicative hash)
 HASH_MULTIPLIER = np.uint64(11_400_714_819_323_198_485)
@@ -47,12 +46,11 @@ class WordUse:
         shapes = shaped(stream)
         return cls(counts, shapes, WordOrder.of(stream, shapes, tokenizer), tokenizer)
 
-    @cached_property
-    def presence(self) -> sp.csr_array:
-        """1 where a document contains a word, shape (n, |S|)."""
-        matrix = self.counts.matrix
-        presence = np.ones(matrix.nnz)
-        return sp.csr_array((presence, matrix.indices, matrix.indptr), shape=matrix.shape)
+    def presence(self, documents: Ints) -> sp.csr_array:
+        """1 where one of some documents contains a word, shape (documents, |S|)."""
+        presence = sp.csr_array(self.counts.matrix[documents])
+        presence.data.fill(1.0)
+        return presence
 
     @cached_property
     def type_of(self) -> dict[str, int]:
@@ -76,17 +74,10 @@ class WordUse:
         weight = np.log(self.counts.n_documents / np.maximum(self.n_documents, 1))
         return np.asarray(np.where(self.has_digit, 0.0, weight))
 
-    @cached_property
-    def by_word(self) -> sp.csc_array:
-        """`counts.matrix`, word by word."""
-        return sp.csc_array(self.counts.matrix)
-
     def occurrences_of(self, word_type: int, documents: Ints) -> float:
         """How often a word occurs in some documents."""
-        column = self.by_word
-        own = slice(*column.indptr[word_type : word_type + 2])
-        is_asked = np.isin(column.indices[own], documents)
-        return float(column.data[own][is_asked].sum())
+        word_types = np.full(len(documents), word_type)
+        return float(self.counts.matrix[documents, word_types].sum())
 
     def documents_of_class(self, label: int) -> Ints:
         """The documents of one class."""
@@ -186,21 +177,25 @@ class WordOrder:
         return len(self.words) + 1
 
     @cached_property
-    def pair_counts(self) -> tuple[Ints, Ints]:
+    def pair_counts(self) -> tuple[Ints, Positions]:
         """The distinct pairs of neighbours, sorted, and how often each occurs."""
         pairs, n_pairs = np.unique(self.pairs_of(self.ids[:-1], self.ids[1:]), return_counts=True)
-        return pairs, n_pairs
+        return pairs, n_pairs.astype(np.int32)
 
     def pairs_of(self, left: Integers, right: Integers) -> Ints:
         """One number for each pair of words; of two 32-bit numbers, one of 64 bits."""
         return np.asarray(left * np.int64(len(self.words) + 2) + right, dtype=np.int64)
 
-    def n_occurrences(self, left: Integers, right: Integers) -> Ints:
+    def n_occurrences(self, left: Integers, right: Integers) -> Positions:
         """How often the words of each pair are neighbours."""
         pairs, n_pairs = self.pair_counts
-        pair_numbers = self.pairs_of(left, right)
-        places = np.minimum(np.searchsorted(pairs, pair_numbers), len(pairs) - 1)
-        return np.where(pairs[places] == pair_numbers, n_pairs[places], 0)
+        counts = np.zeros(len(left), np.int32)
+        for first in range(0, len(left), PAIRS_AT_ONCE):
+            some = slice(first, first + PAIRS_AT_ONCE)
+            pair_numbers = self.pairs_of(left[some], right[some])
+            places = np.minimum(np.searchsorted(pairs, pair_numbers), len(pairs) - 1)
+            counts[some] = np.where(pairs[places] == pair_numbers, n_pairs[places], 0)
+        return counts
 
     @cached_property
     def _by_word(self) -> _Places:
@@ -238,18 +233,18 @@ class _Places:
     """Where each word stands.
 
     Attributes:
-        positions: all of them, sorted by word.
+        positions: all of them, sorted by word, as 32-bit numbers.
         starts: where each word's begin.
         numbers: the number of each word.
     """
 
-    positions: Ints
+    positions: Positions
     starts: Ints
     numbers: dict[str, int]
 
     @classmethod
     def of(cls, ids: Integers, words: list[str]) -> _Places:
-        positions = np.argsort(ids, kind="stable")
+        positions = np.argsort(ids, kind="stable").astype(np.int32)
         starts = np.searchsorted(ids[positions], np.arange(len(words) + 1))
         return cls(positions, starts, {word: i for i, word in enumerate(words)})
 
@@ -258,7 +253,7 @@ class _Places:
         if word not in self.numbers:
             return np.empty(0, np.int64)
         i = self.numbers[word]
-        return self.positions[self.starts[i] : self.starts[i + 1]]
+        return self.positions[self.starts[i] : self.starts[i + 1]].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

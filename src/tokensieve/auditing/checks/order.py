@@ -99,10 +99,11 @@ def word_runs(searched: SearchedTexts) -> WordRuns:
     frequent = np.argsort(-counts.present.sum(axis=1), kind="stable")[:n_words]
     words = [str(counts.tokens[word_type]) for word_type in frequent.tolist()]
     place = {word: i for i, word in enumerate(words)}
-    place_of_spelling = np.array([place.get(word, -1) for word in use.order.spellings] + [-1])
+    places = [place.get(word, -1) for word in use.order.spellings]
+    place_of_spelling = np.array([*places, -1], dtype=np.int32)
     starts = np.flatnonzero(use.order.ids == use.order.start_mark)
     return WordRuns(
-        ids=place_of_spelling[use.order.spelled].astype(np.int32),
+        ids=place_of_spelling[use.order.spelled],
         starts=np.append(starts, len(use.order.ids)),
         documents=use.order.documents[starts].astype(np.int64),
         words=words,
