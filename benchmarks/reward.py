@@ -40,7 +40,7 @@ from tokensieve.text.vocabulary import CountedTexts, count_texts
 BOLD = "⟨**bold**⟩"
 # those that the audit of the tutorial names in its command
 TOKENS = [BOLD, "⟨bullet list⟩", "⟨(parentheses)⟩", "⟨3+ spaces⟩", "⟨— dash⟩", "⟨2 spaces⟩"]
-STRENGTHS = (0.1, 1.0, 10.0)  # C of the logistic regression, to choose from
+STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of the logistic regression, to choose from
 MIN_ANSWERS = 5  # that a word needs
 FRACTION_HELD_OUT = 0.1  # of the training prompts, to choose C
 
@@ -131,6 +131,7 @@ class Answer:
     raw: Share
     balanced: Share
     change: PairedDifference
+    mean_falls: tuple[float, float] | None = None  # of the reward, in log-odds: raw, balanced
 
 
 def answers_about(
@@ -188,10 +189,12 @@ def _without_asterisks(
     both = both.filter(pl.Series(_has_bold(both["answer"], features)))
     plain = both["answer"].str.replace_all("**", "", literal=True)
     falls = []
+    mean_falls = []
     for model in models:
         before = model.decision_function(features.matrix(both["answer"]))
         after = model.decision_function(features.matrix(plain))
         falls.append((after < before).astype(float))
+        mean_falls.append(float((before - after).mean()))
     prompts = both["number"].to_numpy()
     return Answer(
         "lowers the reward if bold type is removed",
@@ -199,6 +202,7 @@ def _without_asterisks(
         None,
         *(Share.over(fall, prompts) for fall in falls),
         PairedDifference.of(*falls, prompts),
+        (mean_falls[0], mean_falls[1]),
     )
 
 
