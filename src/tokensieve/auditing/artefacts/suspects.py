@@ -10,6 +10,7 @@ import numpy as np
 from tokensieve.arrays import Ints
 from tokensieve.auditing.artefacts.candidates import MIN_DOCUMENTS
 from tokensieve.auditing.artefacts.forms import LENGTH, Form
+from tokensieve.auditing.artefacts.ratings import RatingScale
 from tokensieve.auditing.artefacts.reasons import reasons
 from tokensieve.auditing.artefacts.score import Scored
 from tokensieve.auditing.artefacts.shapes import is_family, shape_of
@@ -86,6 +87,18 @@ def suspect_form(form: Form) -> Suspect:
         certainty=candidate.certainty,
         probability=form.probability,
         is_form=True,
+    )
+
+
+def suspect_scale(scale: RatingScale) -> Suspect:
+    """Ratings on a scale that nearly decide the label, as one family."""
+    return Suspect(
+        token=scale.shape,
+        type=-1,
+        classes=(),
+        documents=scale.documents,
+        certainty=scale.certainty,
+        probability=scale.probability,
     )
 
 

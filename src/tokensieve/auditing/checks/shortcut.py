@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from tokensieve.arrays import Bools, Ints
 from tokensieve.auditing.artefacts.controls import Controls, run_controls
 from tokensieve.auditing.artefacts.forms import NEARLY_DECIDING, is_chosen, suspicious_forms
+from tokensieve.auditing.artefacts.ratings import deciding_scales
 from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE, Scored
 from tokensieve.auditing.artefacts.search import ArtefactSearch, search
 from tokensieve.auditing.artefacts.shapes import common_beginning, without_field
@@ -27,6 +28,7 @@ from tokensieve.auditing.artefacts.suspects import (
     grouped,
     suspect_form,
     suspect_of,
+    suspect_scale,
     with_members,
     without_length,
 )
@@ -219,8 +221,11 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
                 documents = counts.holders(np.array([scored.candidate.type]))[0]
             suspect = replace(suspect_of(scored, documents), probability=probability)
             suspects += with_members(suspect, counts)
-    forms = suspicious_forms(counts, audit.n_words, audit.task.units(audit.train.corpus))
-    suspects += [suspect_form(form) for form in forms]
+    units = audit.task.units(audit.train.corpus)
+    suspects += [suspect_form(form) for form in suspicious_forms(counts, audit.n_words, units)]
+    for scale in deciding_scales(counts, audit.n_words, units):
+        members = with_members(suspect_scale(scale), counts)
+        suspects += [member for member in members if member.type >= 0]
     best: dict[str, Suspect] = {}
     for suspect in suspects:
         earlier = best.get(suspect.token)
