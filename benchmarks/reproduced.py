@@ -3,8 +3,9 @@
     python benchmarks/reproduced.py FOLDER [FOLDER]      (or: make reproduced)
 
 One folder per scale. The page has a table of verdicts over both scales, then the sections of the
-last folder, which `reproduce` wrote as table.md; pictures are copied beside it. The verdicts and
-figures, without those of single seeds, go to results/reproduced.json.
+last folder, which `reproduce` wrote as table.md; pictures are copied beside it. What was written by
+hand, between the lines `KEPT_BEGINS` and `KEPT_ENDS` of the page, stays. The verdicts and figures,
+without those of single seeds, go to results/reproduced.json.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ HEAD = """# The paper reproduced
 The experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably
 Selects Important Tokens" (NeurIPS 2025), beside what `tokensieve reproduce` finds.
 """
-KEPT = ("id", "verdict", "ours", "seconds", "megabytes", "criterion", "checks", "readings")
+KEPT_BEGINS = "<!-- written by hand: begins -->"
+KEPT_ENDS = "<!-- written by hand: ends -->"
+FIELDS = ("id", "verdict", "ours", "seconds", "megabytes", "criterion", "checks", "readings")
 
 
 def escaped(text: str) -> str:
@@ -64,9 +67,22 @@ def sections(folder: Path, scale: str) -> str:
     return "## " + re.sub(r"<pictures/", f"<pictures/reproduced/{scale}/", body)
 
 
+def written_by_hand(page: str) -> str:
+    """The part of the page between the two lines, with them.
+
+    Raises:
+        SystemExit: a line is missing, so that the part would be lost.
+    """
+    start = page.find(KEPT_BEGINS)
+    end = page.find(KEPT_ENDS)
+    if not 0 <= start < end:
+        raise SystemExit(f"docs/reproduced.md lacks the lines {KEPT_BEGINS} and {KEPT_ENDS}")
+    return page[start : end + len(KEPT_ENDS)]
+
+
 def without_seeds(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary without the figures of single seeds."""
-    kept = {key: row[key] for key in KEPT}
+    kept = {key: row[key] for key in FIELDS}
     kept["readings"] = [
         {key: reading[key] for key in ("reading", "met", "of", "interval")}
         for reading in row["readings"]
@@ -88,8 +104,10 @@ def main() -> None:
         summaries[scale] = summary
         last = sections(folder, scale)
     machine = described("torch", "numba")
-    page = [HEAD, verdict_table(summaries), last.strip(), f"Measured with {machine}.", ""]
-    (DOCS / "reproduced.md").write_text("\n\n".join(page), encoding="utf-8")
+    path = DOCS / "reproduced.md"
+    kept = written_by_hand(path.read_text(encoding="utf-8"))
+    page = [HEAD, verdict_table(summaries), kept, last.strip(), f"Measured with {machine}.", ""]
+    path.write_text("\n\n".join(page), encoding="utf-8")
     figures = {
         scale: [without_seeds(row) for row in summary["experiments"]]
         for scale, summary in summaries.items()
