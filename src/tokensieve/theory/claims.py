@@ -63,7 +63,8 @@ class SelectingDocuments:
             mask: whether an entry's type is selected in its document.
             is_asked: whether it is one of the types that are asked about.
         """
-        document, n_documents = counts.entry_documents, counts.n_documents
+        document = counts.entry_documents
+        n_documents = counts.n_documents
         n_asked = np.bincount(document, is_asked, n_documents)
         n_selected = np.bincount(document, is_asked & mask, n_documents)[n_asked > 0]
         n_asked = n_asked[n_asked > 0]
@@ -145,7 +146,8 @@ def _final_from(counts: Counts, E: Floats, flow: Flow, mask: NDArray[np.bool_]) 
 
 def _mean_selected(counts: Counts, mask: NDArray[np.bool_], w: Floats) -> Floats:
     """The mean value w of each document's selected tokens, shape (n,); 0 without any."""
-    document, n_documents = counts.entry_documents, counts.n_documents
+    document = counts.entry_documents
+    n_documents = counts.n_documents
     weight = counts.matrix.data * mask
     total = np.bincount(document, weight * w[counts.matrix.indices], n_documents)
     return np.asarray(total / np.maximum(np.bincount(document, weight, n_documents), 1.0))
@@ -264,7 +266,8 @@ def has_one_length(counts: Counts) -> Claim:
 
 def has_one_relevant_token(counts: Counts) -> Claim:
     """Assumption 1, its first half: one token of each document shows the label, no two disagree."""
-    m, sides = counts.matrix, counts.one_sided
+    m = counts.matrix
+    sides = counts.one_sided
     weights = m.data * (sides != 0)[m.indices]
     n_relevant = np.bincount(counts.entry_documents, weights, counts.n_documents)
     words = (

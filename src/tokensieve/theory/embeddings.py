@@ -415,7 +415,8 @@ def _pull_and_update(
     pull = np.zeros((n_blocks, *right.shape))
     kind = E.dtype.type
     constants = tuple(kind(x) for x in CONSTANTS)
-    left, right = left.astype(kind), right.astype(kind)
+    left = left.astype(kind)
+    right = right.astype(kind)
 
     def update(part: slice) -> None:
         rows = slice(part.start * BLOCK, part.stop * BLOCK)

@@ -102,7 +102,8 @@ def single_token(
 
 def _partners(labels: Ints) -> tuple[Ints, Ints]:
     """The positive documents that have a negative partner, and these partners."""
-    positive, negative = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    positive = np.flatnonzero(labels == 1)
+    negative = np.flatnonzero(labels == 0)
     n_pairs = min(len(positive), len(negative))
     return positive[:n_pairs], negative[:n_pairs]
 
@@ -213,8 +214,8 @@ def _deal_hands(types: int, hands: int, size: int, rng: np.random.Generator) -> 
     deck = rng.permutation(types)
     for h in range(hands):
         first = deck[h * size : (h + 1) * size]
-        rest = np.setdiff1d(np.arange(types), first, assume_unique=True)
-        out[h] = np.concatenate([first, rng.choice(rest, size - first.size, replace=False)])
+        undealt = np.setdiff1d(np.arange(types), first, assume_unique=True)
+        out[h] = np.concatenate([first, rng.choice(undealt, size - first.size, replace=False)])
     return out
 
 

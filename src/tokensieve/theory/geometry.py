@@ -33,8 +33,8 @@ def span_of(F: Floats, pairs: Ints) -> Floats:
     links = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(F), len(F)))
     group = connected_components(links, directed=False)[1]
     lead = np.unique(group, return_index=True)[1][group]
-    others = np.flatnonzero(lead != np.arange(len(F)))
-    rows = F[others] - F[lead[others]]  # they span the same, and are no more than the nodes
+    linked = np.flatnonzero(lead != np.arange(len(F)))
+    rows = F[linked] - F[lead[linked]]  # they span the same, and are no more than the nodes
     if not len(rows):
         return np.zeros((rows.shape[1], 0))
     if len(rows) > rows.shape[1]:
@@ -58,8 +58,10 @@ def laplacian_form(F: Floats, pairs: Ints, weight: Floats) -> Floats:
     is_node[pairs] = True
     nodes = np.flatnonzero(is_node)
     a, b = (np.cumsum(is_node) - 1)[pairs].T  # the ends of each edge, as numbers of nodes
+    # weight at (a, a) and (b, b), and −weight at (a, b) and (b, a)
     values = np.concatenate([weight, weight, -weight, -weight])
-    edges = (np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a]))
-    laplacian = sp.csr_array((values, edges), shape=(len(nodes), len(nodes)))
+    row = np.concatenate([a, b, a, b])
+    column = np.concatenate([a, b, b, a])
+    laplacian = sp.csr_array((values, (row, column)), shape=(len(nodes), len(nodes)))
     form = F[nodes].T @ (laplacian @ F[nodes])
     return np.asarray((form + form.T) / 2)  # exactly symmetric

@@ -134,7 +134,8 @@ def one_step(counts: Counts, E: Floats, p: Floats, v: Floats, eta: float) -> One
     _check(counts, E, p, v, eta)
     V = v[:, None] if v.ndim == 1 else v
     has_one_head = V.shape[1] == 1
-    u, w = E @ p, E @ V
+    u = E @ p
+    w = E @ V
     slope = gradient(counts, u, w)
     alpha = counts.signed_frequency(V.shape[1])
     alignment = _alignment(slope, p, V, eta)
@@ -212,7 +213,10 @@ def _bound(counts: Counts, slope: Gradient, E: Floats, p: Floats, v: Floats) -> 
 
     R_s = −η (a_s p + V (b_s + signal_s)), so what bounds |a_s| and |b_s + signal_s| bounds it. With
     equal scores, attention is the share c/T of a type; with scores within U of each other it is at
-    most e^{2U} times as much.
+    most e^{2U} times as much. With φ_s = (1/n) Σ_X c_{X,s}/T_X, G = e^{2U} − 1, F = max |f| and
+    λ = ½ tanh(F/2), which bounds |σ(−y f) − ½|,
+
+        |a_s| ≤ φ_s (½ + λ)(1 + G)(|w_s| + F),    |b_s + signal_s| ≤ φ_s (λ (1 + G) + G/2).
     """
     document_weights = 1.0 / (np.maximum(counts.lengths, 1.0) * counts.n_documents)
     mean_share = counts.matrix.T @ document_weights  # φ

@@ -163,7 +163,7 @@ def report_of(found: Verification) -> Report:
     # The first screen of a page: the selected tokens (if undecided, the first step), the claims'
     # outcomes and what to do next.
     on_top = pictures[-1] if pictures[-1].name == "selected" else pictures[0]
-    others = tuple(picture for picture in pictures if picture is not on_top)
+    lower_pictures = tuple(picture for picture in pictures if picture is not on_top)
     return Report(
         command="verify",
         title=f"The theory's claims on {for_display(found.name)}",
@@ -173,7 +173,7 @@ def report_of(found: Verification) -> Report:
             Section("Claims", tuple(_claims(found)), "found"),
             Section("Where attention ends up", tuple(_limit(found)), "limit"),
             Section("Hypotheses", tuple(_hypotheses(found)), "hypotheses"),
-            Section("Pictures", others, "pictures", only=PAGE),
+            Section("Pictures", lower_pictures, "pictures", only=PAGE),
             Section("Terms", (Terms(tuple(_TERMS.items())),), "words", folded=True, only=PAGE),
         ),
         about=_about(found),
@@ -330,7 +330,10 @@ def _proof_line(limit: FlowLimit) -> str:
 
 def _certificate_lines(limit: FlowLimit) -> list[str]:
     """(F1), (F2) and (F3), where they were looked at."""
-    face, finite, margin, balance = limit.face, limit.finite, limit.margin, limit.balance
+    face = limit.face
+    finite = limit.finite
+    margin = limit.margin
+    balance = limit.balance
     lines = []
     if face is not None and finite is not None and face.dimension:
         surface = ""
@@ -360,7 +363,8 @@ def _certificate_lines(limit: FlowLimit) -> list[str]:
 
 def _path_lines(found: Verification) -> list[str]:
     """How the flow gets to its limit."""
-    limit, attended = found.limit, found.attended
+    limit = found.limit
+    attended = found.attended
     lines = []
     if attended is not None and math.isfinite(attended.final_from):
         line = "no document's highest-scoring token changes after log t = "
@@ -553,9 +557,11 @@ def _gaps(found: Verification, gaps: pl.DataFrame) -> Picture:
 
 def _scores(found: Verification, tokens: pl.DataFrame, when: Literal["before", "after"]) -> Picture:
     """The picture of all scores against α, at the start of the flow or at its end."""
-    caption, row = "Scores at the random start, after one step.", 0
+    caption = "Scores at the random start, after one step."
+    row = 0
     if when == "after":
-        caption, row = "A document attends to its tokens of highest score.", -1
+        caption = "A document attends to its tokens of highest score."
+        row = -1
     summary = f"at ‖p‖ = {float(found.flow.norm[row]):,.5g}"
     title = f"Scores {when} the flow of p"
     return Picture(

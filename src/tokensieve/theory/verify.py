@@ -175,7 +175,8 @@ class Verification:
 
     def to_dict(self) -> dict[str, object]:
         """All figures, and the settings that produced them, ready for JSON."""
-        counts, attended = self.counts, self.attended
+        counts = self.counts
+        attended = self.attended
         limit = self.limit.to_dict()
         limit["finite_gaps"] = self.finite_gaps().head(LISTED_GAPS).to_dicts()
         limit["one_sided_selected"] = attended and _finite(attended.one_sided_share)
@@ -221,7 +222,8 @@ class Verification:
 
     def _figures_of_attention(self) -> dict[str, object]:
         """What the limit selects, and how near p is to its direction; None where undecided."""
-        attended, agreement = self.attended, self.agreement
+        attended = self.attended
+        agreement = self.agreement
         return {
             "important_selected": attended and _finite(attended.all_share),
             "important_documents": attended.important_documents if attended else 0,
@@ -307,7 +309,8 @@ class Verification:
     def flow_table(self) -> pl.DataFrame:
         """One row per step of the flow; cosine and angle to p̂ are missing where there is none, log
         t is missing at the start."""
-        flow, direction = self.flow, self.limit.direction
+        flow = self.flow
+        direction = self.limit.direction
         angle = np.full(len(flow.arc), math.nan) if direction is None else flow.angle(direction)
         columns = {
             "length": flow.arc,
@@ -356,7 +359,8 @@ class Verification:
     def _certificate(self) -> dict[str, Content]:
         """certificate.npz (arrays) and certificate.json (what they mean); nothing where no limit is
         certified."""
-        limit, face = self.limit, self.limit.face
+        limit = self.limit
+        face = self.limit.face
         if limit.fate == "not settled" or face is None or not limit.certificate:
             return {}
         arrays = limit.certificate
@@ -529,7 +533,9 @@ def _limit(
 def _with_verdict(limit: FlowLimit) -> FlowLimit:
     """The verdict of the curve: it alone shows neither divergence nor convergence, however long it
     is."""
-    flow, verdict, reason = limit.flow, "diverges", limit.reason
+    flow = limit.flow
+    verdict = "diverges"
+    reason = limit.reason
     if limit.fate == "not settled":
         verdict = UNDECIDED
     elif limit.fate == "converges to a point":
@@ -574,7 +580,8 @@ def _data(
 ) -> Data:
     """The documents to verify on: given counts, a corpus to be counted, or generated ones."""
     if source is None:
-        n, types = settings.documents, settings.types
+        n = settings.documents
+        types = settings.types
         tokens = n * settings.length
         _check_memory(60 * tokens + 200 * types, f"{tokens:,} tokens of {types:,} types")
         counts = single_token(n, types, settings.length, settings.relevant, seed=settings.seed)[0]

@@ -147,8 +147,8 @@ class ExperimentResult:
         if self.verdict == EXPLAINED:
             name = str(self.explained_by)
             note = self.experiment.reading(name).note
-            other = f"“{name}” ({note}) in {self._seeds_with_interval(name)}"
-            return f"reproduced under interpretation {other}; under the default {default}"
+            interpretation = f"“{name}” ({note}) in {self._seeds_with_interval(name)}"
+            return f"reproduced under interpretation {interpretation}; under the default {default}"
         if self.verdict == NOT_REPRODUCED:
             return f"{NOT_REPRODUCED}: every criterion is met {default}"
         return f"{REPRODUCED} {default}"
@@ -255,8 +255,10 @@ def _over_seeds(rows: Sequence[tuple[Measurement, ...]]) -> list[FigureOverSeeds
     joined = []
     for figure in rows[0]:
         same = [row[figure.name] for row in by_name if figure.name in row]
-        values = tuple(other.value for other in same)
-        joined.append(FigureOverSeeds(figure, values, sum(other.passed for other in same)))
+        values = tuple(figure_of_seed.value for figure_of_seed in same)
+        joined.append(
+            FigureOverSeeds(figure, values, sum(figure_of_seed.passed for figure_of_seed in same))
+        )
     return joined
 
 

@@ -251,19 +251,19 @@ def _settings_said(
     experiments: Sequence[Experiment], settings: ReproduceSettings, seconds: float
 ) -> dict[str, object]:
     """Everything that decides the results, for the report; options not given are left out."""
-    said: dict[str, object] = {
+    described: dict[str, object] = {
         "scale": settings.scale,
         "experiments": " ".join(experiment.id for experiment in experiments),
         "data": str(settings.data_folder or "none"),
         "seeds": " ".join(map(str, settings.all_seeds)),
     }
     if settings.readings:
-        said["readings"] = " ".join(settings.readings)
+        described["readings"] = " ".join(settings.readings)
     if settings.documents:
-        said["documents_at_most"] = str(settings.documents)
-    said["seed"] = settings.seed
-    said["this_run_seconds"] = f"{seconds:.0f}"
-    return said
+        described["documents_at_most"] = str(settings.documents)
+    described["seed"] = settings.seed
+    described["this_run_seconds"] = f"{seconds:.0f}"
+    return described
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -165,9 +165,13 @@ def _bin_panel(title: str, quantity: str, table: pl.DataFrame, tokens: pl.DataFr
 def _line_panel(lines: pl.DataFrame) -> Panel:
     """Means over seeds with their range, against steps or dimensions."""
     if "step" in lines.columns:
-        x, y, label = "step", "test_accuracy", "test accuracy"
+        x = "step"
+        y = "test_accuracy"
+        label = "test accuracy"
     else:
-        x, y, label = "d", "value", "Spearman, accuracy"
+        x = "d"
+        y = "value"
+        label = "Spearman, accuracy"
     over_seeds = lines.group_by("by", x, maintain_order=True).agg(
         mean=pl.mean(y), least=pl.min(y), most=pl.max(y)
     )

@@ -83,7 +83,8 @@ class Equilibrium:
 class RestrictedSoftmax:
     """f*_X and log Z_X of each document, shapes (n,), with every softmax restricted to S_X.
 
-    Both are 0 for a document without types.
+    Z_X = Σ_{s∈S_X} c_s e^{E_s·z} and f*_X = Σ_{s∈S_X} c_s e^{E_s·z} w_s / Z_X; both results are 0
+    for a document without types.
     """
 
     land: Landscape
@@ -91,7 +92,8 @@ class RestrictedSoftmax:
 
     def __call__(self, z: Floats) -> tuple[Floats, Floats]:
         counts = self.land.counts
-        types, document = counts.matrix.indices, counts.entry_documents
+        types = counts.matrix.indices
+        document = counts.entry_documents
         u = np.where(self.face.mask, (self.land.E @ z)[types], -np.inf)
         # an empty document has no highest type: a finite number avoids ∞ − ∞
         highest = np.maximum(counts.largest_per_document(u), -1e300)
@@ -166,7 +168,11 @@ def largest_gap_change(counts: Counts, score_changes: Floats) -> float:
 
 def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
     """Towards a strict minimum, or, if curvatures differ much, the nearest point of a surface of
-    minima."""
+    minima.
+
+    The first step is −H⁻¹∇L_S. On a surface every set of equal documents has the logit of its label
+    frequency: the step is the shortest that mends all their misses to the first order.
+    """
     H, downhill, log_size = loss.hessian(x)
     curvature, axes = np.linalg.eigh(H)
     if curvature[0] <= MAYBE_FLAT * curvature[-1]:
@@ -200,7 +206,9 @@ class LabelFrequencies:
     @classmethod
     def at(cls, loss: Landscape, x: Floats) -> LabelFrequencies | None:
         """None where such a set has one label, which no finite logit predicts best."""
-        slopes, misses, bends = [], [], []
+        slopes = []
+        misses = []
+        bends = []
         for equal in equal_documents(loss.counts):
             values = loss.w[equal.types]
             if np.ptp(values) == 0:

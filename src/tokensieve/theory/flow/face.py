@@ -49,29 +49,31 @@ class Face:
         mask: for each stored entry of counts.matrix, whether its type is in S_X, shape (nnz,).
         group: number of the set of types that ties link, shape (|S|,); a type without ties is
             alone.
-        own: the group that each document selects, shape (n,); 0 for a document without types.
+        selected_group: the group that each document selects, shape (n,); 0 for a document without
+            types.
         inside: orthonormal basis of V, shape (r, k).
     """
 
     mask: NDArray[np.bool_]
     group: Ints
-    own: Ints
+    selected_group: Ints
     inside: Floats
 
     @classmethod
     def of(cls, counts: Counts, E: Floats, mask: NDArray[np.bool_]) -> Face:
         """The face of a selection, shape (nnz,), closed under ties; every document with types
         selects one."""
-        types, document = counts.matrix.indices, counts.entry_documents
+        types = counts.matrix.indices
+        document = counts.entry_documents
         group = cls.ties(counts, mask)
-        inside = span_of(E, np.stack([np.arange(len(E)), group], axis=1))
-        selected = cls._closed(counts, E, mask, group, inside)
+        basis = span_of(E, np.stack([np.arange(len(E)), group], axis=1))
+        selected = cls._closed(counts, E, mask, group, basis)
         if (selected & ~mask).any():
             group = cls.ties(counts, selected)
         group = np.unique(group, return_inverse=True)[1]
-        own = np.zeros(counts.n_documents, np.int64)
-        own[document[selected]] = group[types[selected]]
-        return cls(selected, group, own, inside)
+        selected_group = np.zeros(counts.n_documents, np.int64)
+        selected_group[document[selected]] = group[types[selected]]
+        return cls(selected, group, selected_group, basis)
 
     @staticmethod
     def _closed(
@@ -81,7 +83,8 @@ class Face:
 
         Three random views of the embeddings show which do; the first one rules most of them out.
         """
-        types, document = counts.matrix.indices, counts.entry_documents
+        types = counts.matrix.indices
+        document = counts.entry_documents
         lead_of_document = np.zeros(counts.n_documents, np.int64)
         lead_of_document[document[mask]] = types[mask]
         leads = lead_of_document[document]
@@ -98,7 +101,8 @@ class Face:
     @staticmethod
     def ties(counts: Counts, mask: NDArray[np.bool_]) -> Ints:
         """The first type that a selection, shape (nnz,), ties each type to, shape (|S|,)."""
-        document, types = counts.entry_documents[mask], counts.matrix.indices[mask]
+        document = counts.entry_documents[mask]
+        types = counts.matrix.indices[mask]
         last = np.zeros(counts.n_documents, int)
         last[document] = types
         ends = (types, last[document])
@@ -114,7 +118,8 @@ class Face:
         They are those that are near enough, less every direction of V in which time times curvature
         is below e^{SETTLED}. A gap that grows like log t has a product of about one at any time.
         """
-        counts, document = land.counts, land.counts.entry_documents
+        counts = land.counts
+        document = land.counts.entry_documents
         entry_types = counts.matrix.indices
         top = land.top_types(z)[document]
         log_weight = (land.E @ z)[entry_types] + np.log(counts.matrix.data)
@@ -164,8 +169,8 @@ class Face:
     @cached_property
     def outside(self) -> Floats:
         """Orthonormal basis of V^⊥, shape (r, r − k)."""
-        whole = np.linalg.qr(self.inside, mode="complete")[0]
-        return np.ascontiguousarray(whole[:, self.dimension :])
+        all_axes = np.linalg.qr(self.inside, mode="complete")[0]
+        return np.ascontiguousarray(all_axes[:, self.dimension :])
 
     @cached_property
     def lead(self) -> Ints:
@@ -176,8 +181,10 @@ class Face:
         """The unselected entries whose pair of groups is among the given ones, as a mask, shape
         (nnz,)."""
         size = len(self.group)
-        own = self.own[counts.entry_documents] * size + self.group[counts.matrix.indices]
-        return ~self.mask & np.isin(own, pairs[:, 0] * size + pairs[:, 1])
+        pair_number = (
+            self.selected_group[counts.entry_documents] * size + self.group[counts.matrix.indices]
+        )
+        return ~self.mask & np.isin(pair_number, pairs[:, 0] * size + pairs[:, 1])
 
     @property
     def dimension(self) -> int:
@@ -189,9 +196,9 @@ class Face:
         """The documents reduced to some of their stored entries, shape (nnz,)."""
         m = counts.matrix
         # Zeros are eliminated in place, hence the copies.
-        kept = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)
-        kept.eliminate_zeros()
-        return replace(counts, matrix=kept)
+        part = sp.csr_array((m.data * mask, m.indices.copy(), m.indptr.copy()), shape=m.shape)
+        part.eliminate_zeros()
+        return replace(counts, matrix=part)
 
     def restricted(self, counts: Counts) -> Counts:
         """The documents with two or more selected types, reduced to these types."""

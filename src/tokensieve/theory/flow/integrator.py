@@ -173,15 +173,16 @@ class Integrator:
         not."""
         if self._solver is None:
             return
-        inside = self._solver.dense_output()
-        low, high = float(self._solver.t_old), float(self._solver.t)
+        path = self._solver.dense_output()
+        low = float(self._solver.t_old)
+        high = float(self._solver.t)
 
         def rise(at: float) -> float:
-            return rises(self.here.joined(inside(at)))
+            return rises(self.here.joined(path(at)))
 
         if rise(low) < 0 < rise(high):
             self.clock = float(brentq(rise, low, high, xtol=1e-13 * max(1.0, abs(high))))
-            self.p = self.here.joined(inside(self.clock))
+            self.p = self.here.joined(path(self.clock))
             self._solver = None
 
     def _choose(self, margin: float = LIVE, keep: BDF | None = None) -> None:
@@ -202,7 +203,8 @@ class Integrator:
             H, _, log_size = self.here.hessian(x, tau)
             return -math.exp(min(tau + log_size, STEEP)) * H
 
-        clock, x = self.clock, self.here.split(self.p)
+        clock = self.clock
+        x = self.here.split(self.p)
         if clock == -math.inf:
             clock, x = first_gradient_step(self.here, x)
         relative, absolute = self._tolerance

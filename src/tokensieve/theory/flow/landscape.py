@@ -141,12 +141,14 @@ def document_terms(
     score can change f)."""
     highest = u.max()
     exponentials = np.exp(u - highest) if highest - u.min() < NO_UNDERFLOW else np.zeros(0)
-    f, scale = np.zeros(len(indptr) - 1), np.full(len(indptr) - 1, -np.inf)
+    f = np.zeros(len(indptr) - 1)
+    scale = np.full(len(indptr) - 1, -np.inf)
     for k in numba.prange(len(indptr) - 1):
         row = slice(indptr[k], indptr[k + 1])
         if row.start == row.stop:
             continue
-        types, logs = indices[row], log_counts[row]
+        types = indices[row]
+        logs = log_counts[row]
         base = relative_weights(types, data[row], logs, u, highest, exponentials, q[row])
         f[k], scale[k] = value_terms(types, logs, u, w, base, q[row], t[row])
     return f, scale
@@ -283,10 +285,10 @@ class Landscape:
     def live(self, p: Floats, clock: float, margin: float) -> Landscape:
         """L without the entries that are too weak to matter; L itself if there are only a few of
         them."""
-        kept = self.strong(p, clock, margin)
-        if kept.mean() > 1 - WEAK_FRACTION:
+        is_strong = self.strong(p, clock, margin)
+        if is_strong.mean() > 1 - WEAK_FRACTION:
             return self
-        return LiveEntries(self, kept, self.E @ p)
+        return LiveEntries(self, is_strong, self.E @ p)
 
     def strong(self, p: Floats, clock: float, margin: float) -> NDArray[np.bool_]:
         """The entries that could move something by e^{−margin} within e^clock of time, shape
@@ -347,8 +349,8 @@ class Landscape:
         if gradient.size == 0:
             return PointFigures(loss, -math.inf, 0.0)
         parts = np.bincount(self.counts.entry_documents, np.abs(terms.t), self.counts.n_documents)
-        whole = float(np.abs(terms.g) @ parts) * self._longest
-        return PointFigures(loss, gradient.log_size, gradient.size / whole)
+        without_cancelling = float(np.abs(terms.g) @ parts) * self._longest
+        return PointFigures(loss, gradient.log_size, gradient.size / without_cancelling)
 
     def hessian(self, p: Floats, clock: float | None = None) -> Jacobian:
         """With c = ‖∇L‖; where the gradient is exactly zero, c is a scale of its own.
@@ -406,7 +408,8 @@ class Landscape:
 
     def _seen(self, terms: Terms, least: float, open_entries: OpenEntries | None) -> SeenEntries:
         """The entries whose terms reach `least` and the last bit, and their documents."""
-        document, n_documents = self.counts.entry_documents, self.counts.n_documents
+        document = self.counts.entry_documents
+        n_documents = self.counts.n_documents
         strength = np.maximum(np.abs(terms.g), terms.bend)
         weight = np.maximum(np.abs(terms.t), terms.q)
         # Beyond V forces count that do not reach the last bit of the others.
@@ -447,7 +450,8 @@ class Landscape:
         ‖p‖ is in the thousands.
         """
         m = self.counts.matrix
-        q, t = np.zeros(m.nnz), np.zeros(m.nnz)
+        q = np.zeros(m.nnz)
+        t = np.zeros(m.nnz)
         f, scale = document_terms(m.indptr, m.indices, m.data, self._log_counts, u, self.w, q, t)
         answer = self.counts.signs * f
         weight = scale - np.logaddexp(0.0, answer)

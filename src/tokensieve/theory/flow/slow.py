@@ -98,8 +98,9 @@ class UnselectedEntries:
         """The entries of unselected types, with the numbers of their pair of tied groups."""
         counts = land.counts
         unselected = np.flatnonzero(~face.mask)
-        document, types = counts.entry_documents[unselected], counts.matrix.indices[unselected]
-        ends = np.stack([face.own[document], face.group[types]], axis=1)
+        document = counts.entry_documents[unselected]
+        types = counts.matrix.indices[unselected]
+        ends = np.stack([face.selected_group[document], face.group[types]], axis=1)
         pairs, pair = Landscape.distinct(ends, len(face.lead))
         log_weight = np.log(counts.matrix.data[unselected]) + (land.E @ at.z)[types]
         return cls(
@@ -192,16 +193,18 @@ class Exponentials:
         return Jacobian(H / size, forces.downhill / size, math.log(size) + forces.log_scale)
 
     def _forces(self, q: Floats) -> Forces:
-        """The force on each pair and −∇Φ; relative to the strongest, as all may underflow."""
-        level, n_groups = self.log_forces(q), len(self.F)
+        """K e^{−D·q} of each pair and −∇Φ = Σ K e^{−D·q} D; relative to the strongest, as all may
+        underflow."""
+        level = self.log_forces(q)
+        n_groups = len(self.F)
         top = float(level.max(initial=-math.inf))
         if top == -math.inf:
             force = np.zeros(len(level))
         else:
             force = self.sign * np.exp(level - top)
-        out = np.bincount(self.pairs[:, 0], force, n_groups)
-        node = out - np.bincount(self.pairs[:, 1], force, n_groups)
-        return Forces(force, node @ self.F, top)
+        pushed = np.bincount(self.pairs[:, 0], force, n_groups)
+        pushed_back = np.bincount(self.pairs[:, 1], force, n_groups)
+        return Forces(force, (pushed - pushed_back) @ self.F, top)
 
     def follow(
         self, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
@@ -218,7 +221,9 @@ class Exponentials:
             log_time,
             TOLERANCE,
         )
-        points, times, before = [q], [log_time], self.nearness(q)
+        points = [q]
+        times = [log_time]
+        before = self.nearness(q)
         end: End = "steps"
         for _ in range(MAX_STEPS):
             if time.monotonic() > deadline:
@@ -267,17 +272,20 @@ def largest_of_each(values: Floats, owner: Ints, n_owners: int) -> Floats:
 def signed_sum(logs: Floats, signs: Floats, owner: Ints, n_owners: int) -> tuple[Floats, Floats]:
     """log|Σ sign e^{log}| of each owner, and the sign of the sum; sums that cancel are zero.
 
+    Terms are taken relative to the largest of their owner, so that none overflows.
+
     Args:
         logs, signs, owner: of each term, shape (terms,); signs are ±1.
         n_owners: how many owners there are; both results have the shape (n_owners,).
     """
-    top = largest_of_each(logs, owner, n_owners)
-    top = np.where(np.isneginf(top), 0.0, top)
-    share = np.exp(logs - top[owner])
-    total = np.bincount(owner, signs * share, n_owners)
-    size = np.bincount(owner, share, n_owners)
-    total[np.abs(total) <= CANCELS * size] = 0.0
-    return top + np.log(np.abs(total)), np.sign(total)
+    largest = largest_of_each(logs, owner, n_owners)
+    largest = np.where(np.isneginf(largest), 0.0, largest)
+    relative = np.exp(logs - largest[owner])
+    total = np.bincount(owner, signs * relative, n_owners)
+    size = np.bincount(owner, relative, n_owners)
+    cancels = np.abs(total) <= CANCELS * size
+    total[cancels] = 0.0
+    return largest + np.log(np.abs(total)), np.sign(total)
 
 
 class LivePairs:
@@ -292,15 +300,15 @@ class LivePairs:
         self._rest = q - self._basis @ (self._basis.T @ q)
         # The live pairs alone, between the groups that occur in them.
         nodes, ends = np.unique(phi.pairs[self._live], return_inverse=True)
-        inside = Exponentials(
+        live = Exponentials(
             F=phi.F[nodes] @ self._basis,
             pairs=ends.reshape(-1, 2),
             log_k=(phi.log_k - phi.gaps(self._rest))[self._live],
             sign=phi.sign[self._live],
             log_weight=phi.log_weight[self._live],
         )
-        self.slope = inside.slope
-        self.hessian = inside.hessian
+        self.slope = live.slope
+        self.hessian = live.hessian
 
     def split(self, q: Floats) -> Floats:
         return np.asarray(self._basis.T @ q)

@@ -169,7 +169,8 @@ class Flow:
 
     def agreement(self, direction: Floats) -> Agreement:
         """The last angle to a direction and the rate at which it falls."""
-        angle, norm = self.angle(direction), self.norm
+        angle = self.angle(direction)
+        norm = self.norm
         is_late = (norm >= norm[-1] / FITTED_FACTOR) & (angle > SMALLEST_ANGLE)
         if is_late.sum() < MIN_FITTED:
             return Agreement(float(angle[-1]), math.nan, math.nan)
@@ -236,12 +237,16 @@ def gradient_flow(
     check_problem(counts, E, w, p)
     reduced, basis = coordinates(E)
     z = p if basis is None else basis.T @ p
-    rest = np.zeros_like(p) if basis is None else p - basis @ z
+    outside_span = np.zeros_like(p) if basis is None else p - basis @ z
     store = Store(checkpoint, checkpoints.fingerprint(settings.tolerance, counts, E, w, p))
     earlier = store.earlier(after)
     with Flow.one_thread():
         curve = Curve(
-            Landscape(counts, reduced, w), z, float(np.linalg.norm(rest)), settings, earlier.rows
+            Landscape(counts, reduced, w),
+            z,
+            float(np.linalg.norm(outside_span)),
+            settings,
+            earlier.rows,
         )
         while (ending := curve.stop_reason()) is None:
             curve.step()
@@ -253,14 +258,14 @@ def gradient_flow(
     store.save(curve, seconds)
     limit = curve.limit
     if limit is not None:
-        limit = rest + (limit if basis is None else basis @ limit)
+        limit = outside_span + (limit if basis is None else basis @ limit)
     return Flow(
         ending.verdict,
         ending.reason,
         **curve.columns(),
         seconds=seconds,
         basis=basis,
-        rest=rest,
+        rest=outside_span,
         limit=limit,
         settings=settings,
     )
@@ -329,7 +334,8 @@ class SplitFlow:
         """One step; if the clock cannot resolve it, in local time. False if that fails, too."""
         if self.face is None and self.solver.clock >= SPLIT_FROM:
             self.refresh_ties()
-        solver, is_split = self.solver, self.face is not None
+        solver = self.solver
+        is_split = self.face is not None
         has_moved = solver.step()
         if not has_moved and is_split:
             has_moved = solver.restart() and solver.step()
@@ -342,7 +348,8 @@ class SplitFlow:
 
     def refresh_ties(self) -> bool:
         """Find the ties again; returns whether they changed."""
-        solver, before = self.solver, self.face
+        solver = self.solver
+        before = self.face
         self.looked = solver.clock
         face = Face.settled(self._land, solver.p, solver.clock)
         if before is not None and np.array_equal(face.mask, before.mask):
@@ -359,7 +366,8 @@ class SplitFlow:
 
     def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
         """An integrator in coordinates that split off the ties; before any has settled, in p."""
-        land, face = self._land, self.face
+        land = self._land
+        face = self.face
 
         def choose(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:
             if face is None:
@@ -450,7 +458,8 @@ class Curve:
         if not self._flow.step():
             self._has_failed = True
             return
-        solver, max_norm = self._flow.solver, self._settings.max_norm
+        solver = self._flow.solver
+        max_norm = self._settings.max_norm
         if self.norm(solver.p) > max_norm:
             solver.back_to(lambda p: self.norm(p) - max_norm)
         arc = self.rows[-1].arc + float(np.linalg.norm(solver.p - self.z))
@@ -467,7 +476,8 @@ class Curve:
 
     def stop_reason(self) -> Ending | None:
         """The verdict and its reason, or None while the curve goes on."""
-        settings, flow = self._settings, self._flow
+        settings = self._settings
+        flow = self._flow
         n_steps = len(self.rows) - 1
         norm = self.norm(self.z)
         at = f"at ‖p‖ = {norm:.6g}, log t = {self.log_time:.4g}"
@@ -531,7 +541,8 @@ class Curve:
 
     def _finite_limit(self) -> FiniteMinimum | None:
         """A local minimum that Newton's method reaches, and in which the curve has settled."""
-        land, z = self._land, self.z
+        land = self._land
+        z = self.z
         everything = Face.of(land.counts, land.E, np.ones(land.counts.matrix.nnz, bool))
         if not everything.dimension:
             return None
@@ -570,7 +581,8 @@ def check_problem(counts: Counts, E: Floats, w: Floats, p: Floats) -> None:
         finite
             or too large.
     """
-    types, classes = counts.n_types, counts.n_classes
+    types = counts.n_types
+    classes = counts.n_classes
     if E.shape != (types, p.size) or w.shape != (types,):
         raise InputError(
             f"embeddings {E.shape}, values {w.shape} and p {p.shape} do not fit {types} token types"

@@ -47,7 +47,16 @@ class SplitLandscape:
 
     The interface is that of `Landscape`. Forces `margin` nats weaker than those that move
     something, at e^clock of time, are left out.
+
+    Attributes:
+        face: the ties and V.
+        land: L with the entries that matter or are selected.
     """
+
+    # A: E in V, shape (|S|, k). F: the embeddings of groups on the span of the live pairs, shape
+    # (groups, j). W: that span, shape (r, j). rest: what stands still of q, shape (r,), and base:
+    # what it adds to the scores, shape (|S|,). open: the unselected entries of `land`, of which
+    # idle ones move nothing yet; ends: of each the group that its document selects and its own.
 
     def __init__(self, land: Landscape, face: Face, p: Floats, clock: float, margin: float) -> None:
         self.face = face
@@ -60,25 +69,23 @@ class SplitLandscape:
         self.land = LiveEntries(land, is_strong, u)
         counts = self.land.counts
 
-        # Open entries are the unselected ones; idle ones move nothing yet.
         self._is_open = ~face.mask[is_strong]
         self._open = np.flatnonzero(self._is_open)
         self._open_documents = counts.entry_documents[self._open]
         is_moving = moves[is_strong][self._open]
         self._idle = np.flatnonzero(~is_moving)
-        # Of each the group that its document selects and its own.
-        own = face.own[self._open_documents]
+        selected_group = face.selected_group[self._open_documents]
         types = counts.matrix.indices[self._open]
-        self._ends = np.stack([own, face.group[types]], axis=1)
+        self._ends = np.stack([selected_group, face.group[types]], axis=1)
         # Entries of one type with one selected group share a number: their forces are summed first.
-        numbers = own * counts.n_types + types
+        numbers = selected_group * counts.n_types + types
         self._first, self._pair = np.unique(numbers, return_index=True, return_inverse=True)[1:]
 
         live_pairs = land.distinct(self._ends[is_moving], counts.n_types)[0]
-        inside = span_of(F, live_pairs)
-        self._W = face.outside @ inside
-        self._rest = face.outside @ (q - inside @ (inside.T @ q))
-        self._F = np.ascontiguousarray(F @ inside)
+        live_basis = span_of(F, live_pairs)
+        self._W = face.outside @ live_basis
+        self._rest = face.outside @ (q - live_basis @ (live_basis.T @ q))
+        self._F = np.ascontiguousarray(F @ live_basis)
         self._base = (land.E[face.lead] @ self._rest)[face.group]
         self._last_point: Floats = np.zeros(0)
         self._last_terms: Terms | None = None
@@ -97,7 +104,9 @@ class SplitLandscape:
         return max(self._log(idle, terms), self.land.left_out(self._scores(x), terms, enough))
 
     def slope(self, x: Floats) -> Slope:
-        terms, downhill = self._terms(x), self._last_downhill
+        """−∇L/‖∇L‖ and log‖∇L‖ in the coordinates x = (ζ, q)."""
+        terms = self._terms(x)
+        downhill = self._last_downhill
         size = float(np.linalg.norm(downhill))
         if size == 0:
             return Slope(downhill, -math.inf)
@@ -106,13 +115,14 @@ class SplitLandscape:
     def outside(self, x: Floats) -> PointFigures:
         """L, and of the gradient along V^⊥ its logarithm and its norm over the sum of its terms'
         sizes."""
-        terms, downhill = self._terms(x), self._last_downhill
+        terms = self._terms(x)
+        downhill = self._last_downhill
         loss = float(np.mean(np.logaddexp(0.0, -terms.answer)))
         size = float(np.linalg.norm(downhill[self.face.dimension :]))
         if size == 0:
             return PointFigures(loss, -math.inf, 1.0)
-        whole = float(np.abs(self._force(terms)).sum())
-        return PointFigures(loss, self._log(size, terms), size / whole)
+        without_cancelling = float(np.abs(self._force(terms)).sum())
+        return PointFigures(loss, self._log(size, terms), size / without_cancelling)
 
     def hessian(self, x: Floats, clock: float | None = None) -> Jacobian:
         """As `Landscape.hessian`, in the coordinates on V and V^⊥."""
@@ -132,9 +142,15 @@ class SplitLandscape:
         return Jacobian(H, downhill / size, self._log(size, terms))
 
     def _add_outside(self, H: Floats, force: Floats) -> None:
-        """Add Σ f D Dᵀ over V^⊥, and what mixes it with V; `force` of each number."""
+        """Add Σ f D Dᵀ to the block of V^⊥ and Σ f A_r (−D)ᵀ to the mixed ones, D = F_a − F_b.
+
+        Args:
+            H: changed, shape (k + j, k + j).
+            force: f of each number, that is of one type r with one selected group, shape (m,).
+        """
         k = self.face.dimension
-        first, force = self._first[force != 0], force[force != 0]
+        first = self._first[force != 0]
+        force = force[force != 0]
         pairs = self._ends[first]
         types = self.land.counts.matrix.indices[self._open[first]]
         H[k:, k:] += laplacian_form(self._F, pairs, force)
@@ -146,13 +162,14 @@ class SplitLandscape:
         """The terms at a point; −∇L relative to e^{shift}/n is kept beside them until the next
         point."""
         if self._last_terms is None or not np.array_equal(self._last_point, x):
-            m, face = self.land.counts.matrix, self.face
+            m = self.land.counts.matrix
+            face = self.face
             terms = self.land.terms(self._scores(x))
             node = node_forces(
                 m.indptr,
                 m.indices,
                 self._is_open,
-                face.own,
+                face.selected_group,
                 face.group,
                 terms.g,
                 terms.t,

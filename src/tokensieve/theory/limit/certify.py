@@ -186,7 +186,8 @@ class FlowLimit:
 
     def to_dict(self) -> dict[str, object]:
         """Verdict and certificates, ready for JSON (undefined figures are None)."""
-        balance, finite = self.balance, self.finite
+        balance = self.balance
+        finite = self.finite
         out: dict[str, object] = {
             "verdict": self.fate,
             "grade": self.grade,
@@ -207,7 +208,9 @@ class FlowLimit:
 
     def _figures(self) -> dict[str, float]:
         """Numbers, nan or inf where they are undefined."""
-        balance, finite, margin = self.balance, self.finite, self.margin
+        balance = self.balance
+        finite = self.finite
+        margin = self.margin
         has_ties = finite is not None and finite.curvature < math.inf
         return {
             "angle_times_norm": self.angle_constant,
@@ -230,16 +233,22 @@ class FlowLimit:
         u = E @ self.finite.z
         mask = self.face.mask
         pairs = below_top(counts.entry_documents[mask], counts.matrix.indices[mask], u)
-        pairs, first, shared = np.unique(pairs, axis=0, return_index=True, return_counts=True)
-        rows = np.lexsort((first, -shared))[:most]
+        pairs, first, n_documents = np.unique(pairs, axis=0, return_index=True, return_counts=True)
         gaps = []
-        for (above, below), n_documents in zip(pairs[rows].tolist(), shared[rows], strict=True):
-            gaps.append(FiniteGap(above, below, float(u[above] - u[below]), int(n_documents)))
+        for row in np.lexsort((first, -n_documents))[:most].tolist():
+            above, below = pairs[row].tolist()
+            size = float(u[above] - u[below])
+            gaps.append(FiniteGap(above, below, size, int(n_documents[row])))
         return gaps
 
 
 def below_top(document: Ints, types: Ints, u: Floats) -> Ints:
-    """The highest type and each lower one of every document, by falling score, shape (j, 2)."""
+    """The highest type and each lower one of every document, by falling score, shape (j, 2).
+
+    Args:
+        document, types: of each entry, shape (entries,).
+        u: the score of each type, shape (|S|,).
+    """
     order = np.lexsort((-u[types], document))
     _, first, row = np.unique(document[order], return_index=True, return_inverse=True)
     types = types[order]
@@ -308,7 +317,11 @@ class Search:
         return self._followed(flow, attempt)
 
     def _attempt(self, flow: Flow, start: float) -> Attempt:
-        """A prediction from log t = `start`, compared with the rest of the curve."""
+        """A prediction from log t = `start`, compared with the rest of the curve.
+
+        The error is the largest distance of a point of the curve from the predicted path, relative
+        to ‖p‖; infinite where no later point is covered.
+        """
         times = flow.log_time
         last_row = len(times) - 1
         row = min(max(int(np.searchsorted(times, start)), 1), last_row - 1)
@@ -344,7 +357,8 @@ class Search:
 
     def _followed(self, flow: Flow, attempt: Attempt) -> FlowLimit:
         """The prediction to its end, with certificates; a direction may settle late."""
-        prediction, compared = attempt.prediction, attempt.compared
+        prediction = attempt.prediction
+        compared = attempt.compared
         for far in PREDICTED_TO:
             if not prediction.trouble:
                 prediction.extend(far, self.deadline, self.progress)
@@ -365,7 +379,8 @@ class Search:
 def certified(land: Landscape, flow: Flow, prediction: Prediction, deadline: float) -> FlowLimit:
     """(F1), (F2) and (F3) on the last face."""
     phase = prediction.phases[-1]
-    finite, slow = phase.ties.finite, phase.ties.slow
+    finite = phase.ties.finite
+    slow = phase.ties.slow
     limit = FlowLimit("not settled", prediction.trouble, flow, phase.ties.face, finite)
     if prediction.trouble:
         return limit
@@ -436,7 +451,8 @@ def last_velocity(phase: Phase) -> Floats:
 def margin_of(land: Landscape, phase: Phase, max_seconds: float) -> Margin:
     """(F2) over the pairs that feel a force; the others constrain nothing, they only have to
     separate."""
-    face, slow = phase.ties.face, phase.ties.slow
+    face = phase.ties.face
+    slow = phase.ties.slow
     is_driven = ~face.entries(land.counts, slow.pairs[slow.without_force])
     counts = Face.only(land.counts, is_driven)
     selected = face.mask[is_driven]
@@ -470,7 +486,8 @@ def settled_offset(phase: Phase, balance: Balance) -> Floats:
 def with_direction(limit: FlowLimit, phase: Phase) -> FlowLimit:
     """The verdict, p̂ and the limit of angle · ‖p‖: the length of the part of ρ* + z* + c across
     p̂."""
-    balance, face = limit.balance, phase.ties.face
+    balance = limit.balance
+    face = phase.ties.face
     assert balance is not None
     unit = balance.direction / np.linalg.norm(balance.direction)
     offset = balance.offset - (balance.offset @ unit) * unit
@@ -515,13 +532,15 @@ def has_second_order_forces(land: Landscape, phase: Phase) -> bool:
     vanish to all orders. If they also contain types that are not selected, whose values differ from
     f, their predictions differ in the second order, and the forces no longer cancel there.
     """
-    counts, face, slow = land.counts, phase.ties.face, phase.ties.slow
+    counts = land.counts
+    face = phase.ties.face
+    slow = phase.ties.slow
     pairs_without_force = slow.pairs[slow.without_force]
     f = phase.ties.finite.answers[counts.entry_documents]
     changes_f = np.abs(land.w[counts.matrix.indices] - f) > DIFFERENT_VALUE
     changes_f &= face.entries(counts, pairs_without_force)
 
-    concerned = np.isin(face.own, pairs_without_force[:, 0])
+    concerned = np.isin(face.selected_group, pairs_without_force[:, 0])
     by_selection = Face.only(counts, face.mask).equal_documents[concerned]
     by_all = Face.only(counts, face.mask | changes_f).equal_documents[concerned]
     return len(np.unique(by_selection)) < len(np.unique(by_all))

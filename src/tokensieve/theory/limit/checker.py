@@ -167,7 +167,8 @@ class Certificate:
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         self.arrays = arrays
         self.check_shapes()
-        self.n, self.m = len(arrays["labels"]), len(arrays["w"])
+        self.n = len(arrays["labels"])
+        self.m = len(arrays["w"])
         self.y = arrays["labels"].astype(int).astype(object)
         require(self.n > 0 and self.m > 0, "there are no documents or no token types")
         require((np.abs(arrays["labels"]) == 1).all(), "a label is not ±1")
@@ -199,8 +200,10 @@ class Certificate:
         is_selected = self.arrays["selected"]
         is_divided = starts[0] == 0 and starts[-1] == len(types) and (np.diff(starts) >= 0).all()
         require(is_divided, "indptr does not divide the entries")
-        for known in (types, self.arrays["tight"].astype(int)):
-            require(((known >= 0) & (known < self.m)).all(), "a token type is unknown")
+        for stated_types in (types, self.arrays["tight"].astype(int)):
+            require(
+                ((stated_types >= 0) & (stated_types < self.m)).all(), "a token type is unknown"
+            )
         require(((counts > 0) & (counts == np.rint(counts))).all(), "a count is wrong")
         document = np.repeat(np.arange(self.n), np.diff(starts))
         is_once = len(np.unique(document * self.m + types)) == len(types)
@@ -438,15 +441,15 @@ class Pairs:
     """
 
     def __init__(self, certificate: Certificate, V: Subspace, z: Balls) -> None:
-        others = certificate.others
-        self.document = others.document
-        self.type = others.type
+        entries = certificate.others
+        self.document = entries.document
+        self.type = entries.type
         self.lead = certificate.lead[self.document]
         scores = product(certificate.E, z)
         softmax = certificate.softmax(certificate.selected, scores)
         f = softmax.f[self.document]
         self.gain = certificate.y[self.document] * (f - certificate.w[self.type])
-        self.share = others.count * np.exp(scores[self.type]) / softmax.Z[self.document]
+        self.share = entries.count * np.exp(scores[self.type]) / softmax.Z[self.document]
         self.A = softmax.sigma[self.document] * self.share
         across, error = rounded(certificate.arrays["E"] - product(V.a, V.dual))
         self.length = lengths(across[self.lead] - across[self.type]) + 2 * error
@@ -559,16 +562,18 @@ class Inequality:
     def relative_errors(self, finite: FinitePart) -> Balls:
         """k I + θ of each pair, with H, B and G of each document."""
         n = self.certificate.n
-        Delta, gamma, ell = self.Delta, self.gamma, self.ell
+        Delta = self.Delta
+        gamma = self.gamma
+        ell = self.ell
         a_2 = finite.longest * finite.tube
         H = np.exp(ell * a_2) * self.largest_weight()
         B = (H * (gamma + Delta * ell + Delta * gamma / 4)).sum() / n
         G = np.exp((gamma + ell) * a_2 + (Delta + 1) * H)
         zeta_integral = finite.integral(B, self.certificate.log_time)
         per_gain = G * ((gamma + ell) * zeta_integral + (Delta + 1) * H)
-        rest = G * (gamma * zeta_integral + Delta * H)
+        without_gain = G * (gamma * zeta_integral + Delta * H)
         X = self.pairs.document
-        return np.abs(self.pairs.gain) * per_gain[X] + rest[X]
+        return np.abs(self.pairs.gain) * per_gain[X] + without_gain[X]
 
     def largest_weight(self) -> Balls:
         """Σ_r c_r e^{E_r·z*}/Z_X(z*) e^{−D_r·(p̂τ₀+ρ') + |D_r| r} of each document."""

@@ -77,7 +77,12 @@ class Basin:
         return float(np.linalg.norm(self.root @ away))
 
     def integral(self, push: float, distance: float, log_time: float) -> float:
-        """I, a bound on ∫|ζ| dτ in Euclidean length; infinite where the tube is left."""
+        """I = Λ/(1−κ) √((1+κ) |ζ₀|²_H e^{−τ₀} + B²), a bound on ∫|ζ| dτ in Euclidean length;
+        infinite where the tube is left.
+
+        Args:
+            push: B; distance: |ζ₀|_H; log_time: τ₀.
+        """
         if push * self.longest >= ALLOWED_PUSH * (1 - self.kappa) * self.tube:
             return math.inf
         start = (1 + self.kappa) * distance**2 * math.exp(-log_time)
@@ -93,9 +98,12 @@ def hessian_on_ties(land: Landscape, face: Face, finite: Equilibrium) -> Floats:
 
 
 def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
-    """M₃, a bound on the third derivatives of L_S along unit vectors (docs/theory.md, Theorem).
+    """M₃, a bound on the third derivatives of L_S along unit vectors (docs/theory.md, Theorem):
 
-    `A` holds the embeddings in coordinates in which the Hessian is the identity, shape (|S|, k).
+        (1/n) Σ_X 0.09623 (Δˢℓ̂/4)³ + ¾ (Δˢℓ̂/4)(Δˢℓ̂²/4) + (7/16) Δˢℓ̂³
+
+    Args:
+        A: the embeddings in coordinates in which the Hessian is the identity, shape (|S|, k).
     """
     inner = face.restricted(land.counts)
     total = 0.0
@@ -105,7 +113,8 @@ def third_derivative(land: Landscape, face: Face, A: Floats) -> float:
         length = max(float(np.linalg.norm(A[types] - A[s], axis=1).max()) for s in types)
         first = values * length / 4
         second = values * length**2 / 4
-        total += MAX_THIRD_OF_LOSS * first**3 + 3 / 4 * first * second + 7 / 16 * values * length**3
+        third = 7 / 16 * values * length**3
+        total += MAX_THIRD_OF_LOSS * first**3 + 3 / 4 * first * second + third
     return total / land.counts.n_documents
 
 
@@ -132,7 +141,8 @@ class DocumentSizes:
         values = land.w[land.counts.matrix.indices]
         selected = face.mask
         apart = distance_from_lead(land, face)
-        to_selected, to_others = np.zeros(n_documents), np.zeros(n_documents)
+        to_selected = np.zeros(n_documents)
+        to_others = np.zeros(n_documents)
         np.maximum.at(to_selected, document[selected], apart[selected])
         np.maximum.at(to_others, document[~selected], apart[~selected])
         within = 2 * to_selected  # two selected types are no further from each other
@@ -147,7 +157,8 @@ class DocumentSizes:
 
 def distance_from_lead(land: Landscape, face: Face) -> Floats:
     """How far the embedding of each entry is from that of a selected type of its document."""
-    types, document = land.counts.matrix.indices, land.counts.entry_documents
+    types = land.counts.matrix.indices
+    document = land.counts.entry_documents
     lead = np.zeros(land.counts.n_documents, np.int64)
     lead[document[face.mask]] = types[face.mask]
     apart = np.zeros(len(types))
@@ -160,7 +171,8 @@ def distance_from_lead(land: Landscape, face: Face) -> Floats:
 
 def range_per_document(document: Ints, values: Floats, n_documents: int) -> Floats:
     """Largest less smallest value of each document, shape (n,); 0 without any."""
-    largest, smallest = np.full(n_documents, -np.inf), np.full(n_documents, np.inf)
+    largest = np.full(n_documents, -np.inf)
+    smallest = np.full(n_documents, np.inf)
     np.maximum.at(largest, document, values)
     np.minimum.at(smallest, document, values)
     return np.asarray(np.maximum(largest - smallest, 0.0))
@@ -221,7 +233,8 @@ class Inequality:
         The flow is autonomous, so that the limit in terms of log t is the same on any clock. Tied
         gaps that are too far from equilibrium for the tube are moved to it.
         """
-        face, balance = self._face, self._balance
+        face = self._face
+        balance = self._balance
         q = face.outside.T @ point
         p_hat = balance.direction
         log_time = float(p_hat @ (q - balance.rho)) / float(p_hat @ p_hat)
@@ -242,7 +255,8 @@ class Inequality:
         return LinePlace(self._finite.z + self._face.outside @ line, log_time, line)
 
     def left(self, place: LinePlace, radius: float) -> float:
-        """The left side; infinite where a condition of the theorem fails."""
+        """½|R₀|² + Σ_{c∉T} max(b_c/e, −b_c v_c)/δ_c + Σ_c ε_c max(1/e, v_c); infinite where a
+        condition of the theorem fails."""
         gaps = (self._classes.D @ place.line)[self._entries.pair]
         log_weight = self._entries.log_share - gaps
         reach = self._classes.length * radius
@@ -257,8 +271,10 @@ class Inequality:
         return place.off_line**2 / 2 + self._motion(force, error, reach)
 
     def _largest_weight(self, log_weight: Floats, reach: Floats) -> Floats:
-        """H, a bound on the weight of each document's unselected types while |R| ≤ r, shape
-        (n,)."""
+        """H of each document: while |R| ≤ r, its unselected types weigh no more; shape (n,).
+
+        H_X = e^{ℓa₂} Σ_r (c_r e^{E_r·z*}/Z_X(z*)) e^{−D_r·(p̂τ₀+ρ') + |D_r| r}
+        """
         stretch = (self._documents.spread * self._tube_length)[self._entries.document]
         log_largest = log_weight + reach[self._entries.pair] + stretch
         largest = np.exp(np.minimum(log_largest, HUGE))
@@ -266,38 +282,57 @@ class Inequality:
         return np.asarray(np.bincount(self._entries.document, largest, n_documents), np.float64)
 
     def _push(self, H: Floats) -> float:
-        """B, a bound on what unselected types add to the gradient on V."""
+        """B = (1/n) Σ_X H_X (γ + Δℓ + Δγ/4), a bound on what unselected types add to the gradient
+        on V at τ₀."""
         sizes = self._documents
         part = sizes.gamma + sizes.values * sizes.spread + sizes.values * sizes.gamma / 4
         return float(np.mean(H * part))
 
     def _relative_errors(self, H: Floats, integral: float) -> Floats:
-        """|K̃ − K|/A of each entry of an unselected type, integrated over time, shape (entries,).
+        """A bound on ∫ |K̃ − K|/A dτ of each entry of an unselected type, shape (entries,).
+
+        It is k I + θ = G [|f* − w_r| ((γ + ℓ) I + (Δ + 1) H) + γ I + Δ H], where
+        G = exp((γ + ℓ) a₂ + (Δ + 1) H).
 
         Args:
-            H: what unselected types weigh in each document, integrated, shape (n,).
-            integral: a bound on ∫|ζ| dτ.
+            H: the largest weight of each document's unselected types, shape (n,).
+            integral: I, a bound on ∫|ζ| dτ.
         """
-        sizes, document = self._documents, self._entries.document
+        sizes = self._documents
+        document = self._entries.document
         exponent = (sizes.gamma + sizes.spread) * self._tube_length + (sizes.values + 1) * H
         growth = np.exp(np.minimum(exponent, HUGE))
-        logit = sizes.gamma * integral + sizes.values * H
-        change = logit + sizes.spread * integral + H
+        logit_change = sizes.gamma * integral + sizes.values * H
+        factor_change = logit_change + sizes.spread * integral + H
         gain = np.abs(self._entries.gain)
-        return np.asarray(gain * (growth * change)[document] + (growth * logit)[document])
+        by_factors = gain * (growth * factor_change)[document]
+        by_logit = (growth * logit_change)[document]
+        return np.asarray(by_factors + by_logit)
 
     def _motion(self, force: Floats, error: Floats, reach: Floats) -> float:
-        """How far forces and their errors may move R, as ½|R|²; infinite if tight pairs do."""
-        tight, delta = self._classes.is_tight, self._classes.delta
+        """How far forces and their errors may move R, as ½|R|²; infinite if tight pairs do.
+
+        With v = |D| r e^{|D| r} it is Σ_{c∉T} max(b_c/e, −b_c v_c)/δ_c + Σ_c ε_c max(1/e, v_c).
+
+        Args:
+            force, error, reach: b, ε and |D| r of each class, shape (classes,).
+        """
+        tight = self._classes.is_tight
+        delta = self._classes.delta
         if not self._restores(force[tight], reach[tight]):
             return math.inf
         pulled = reach * np.exp(np.minimum(reach, HUGE))
         moved = np.where(force > 0, force / math.e, -force * pulled)
-        errors = error * np.maximum(pulled, 1 / math.e)
-        return float(errors.sum() + (moved[~tight] / delta[~tight]).sum())
+        by_errors = error * np.maximum(pulled, 1 / math.e)
+        by_forces = moved[~tight] / delta[~tight]
+        return float(by_errors.sum() + by_forces.sum())
 
     def _restores(self, force: Floats, reach: Floats) -> bool:
-        """Whether Σ_T λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r."""
+        """Whether Σ_T λ (1 − e^{−x}) x ≥ 0 for all |R| ≤ r, where x = D·R.
+
+        It is where Σ_T λ φ D Dᵀ is positive definite on span D_T, with φ the smallest value of
+        (1 − e^{−x})/x for λ > 0 and the largest for λ < 0.
+        """
         if (force > 0).all():
             return True
         change = np.where(force > 0, -np.expm1(-reach), np.expm1(np.minimum(reach, HUGE)))

@@ -179,8 +179,10 @@ class _Problem:
         and zᵀ(E_s − E_r)."""
         u = self.E @ z
         low, high = _extremes(*self._documents, u)
-        both = (low >= 0) & (high >= 0)
-        return np.stack([low[both], high[both]], axis=1), u[low[both]] - u[high[both]]
+        is_allowed = (low >= 0) & (high >= 0)
+        return np.stack([low[is_allowed], high[is_allowed]], axis=1), u[low[is_allowed]] - u[
+            high[is_allowed]
+        ]
 
     def most_violated_pairs(self, z: Floats) -> Ints:
         """The first pairs of these whose margin is smallest, as long as it is below 1 −
@@ -272,20 +274,31 @@ def _infeasibility_proof(D: Floats, lam: Floats, longest: float) -> Floats | Non
     one; None if there is none."""
     if not np.isfinite(lam).all() or lam.sum() <= 0:
         return None
-    held = np.flatnonzero(lam > 1e-9 * lam.max())  # less is rounding
-    rows = D[held]
-    left, _, _ = np.linalg.svd(rows, full_matrices=True)
-    polished = left[:, min(len(held), D.shape[1]) - (len(held) <= D.shape[1]) :]
-    for weights in (lam[held], polished @ (polished.T @ lam[held])):
+    positive = np.flatnonzero(lam > 1e-9 * lam.max())  # less is rounding
+    rows = D[positive]
+    for weights in (lam[positive], without_sum(rows, lam[positive])):
         weights = np.maximum(weights, 0.0)
-        if (
-            weights.sum() > 0
-            and np.linalg.norm(rows.T @ (weights / weights.sum())) <= _PROOF * longest
-        ):
-            out = np.zeros(len(lam))
-            out[held] = weights / weights.sum()
-            return out
+        if weights.sum() <= 0:
+            continue
+        combination = weights / weights.sum()
+        if np.linalg.norm(rows.T @ combination) <= _PROOF * longest:
+            of_all_rows = np.zeros(len(lam))
+            of_all_rows[positive] = combination
+            return of_all_rows
     return None
+
+
+def without_sum(rows: Floats, weights: Floats) -> Floats:
+    """The weights nearest to the given ones with Σ weight row = 0.
+
+    If the rows may be independent, the direction of their smallest singular value is taken for a
+    dependence.
+    """
+    n_rows, dimension = rows.shape
+    left, _, _ = np.linalg.svd(rows, full_matrices=True)
+    n_nonzero = n_rows - 1 if n_rows <= dimension else dimension
+    dependences = left[:, n_nonzero:]
+    return np.asarray(dependences @ (dependences.T @ weights))
 
 
 def _certify(problem: _Problem, solution: _Solution, n_written: int) -> Margin:

@@ -162,7 +162,8 @@ class Prediction:
     def _slow_phase(self, far: float, deadline: float) -> End:
         """One phase of the slow flow."""
         assert self._ties is not None
-        face, finite = self._ties.face, self._ties.finite
+        face = self._ties.face
+        finite = self._ties.finite
         start = face.outside.T @ self._z
         slow = self._ties.slow.follow(start, self._clock, self._log_time, far, deadline)
         points = slow.points @ face.outside.T + finite.z
@@ -173,7 +174,8 @@ class Prediction:
         if self._local_points:
             points = np.concatenate([self._local_points, points])
             log_time = np.concatenate([self._local_times, log_time])
-            self._local_points, self._local_times = [], []
+            self._local_points = []
+            self._local_times = []
         self.phases.append(
             Phase(self._ties, slow.end, slow.points, slow.clock, points, log_time, n_changed)
         )
@@ -192,7 +194,9 @@ class Prediction:
         self._ties = None
         while flow.solver.clock < MAX_LOCAL_CLOCK and flow.step():
             solver = flow.solver
-            self._z, self._clock, self._log_time = solver.p, solver.clock, solver.log_time
+            self._z = solver.p
+            self._clock = solver.clock
+            self._log_time = solver.log_time
             self._local_points.append(self._z)
             self._local_times.append(self._log_time)
             if time.monotonic() > deadline:

@@ -120,7 +120,9 @@ def prove(
     """
     deadline = time.monotonic() + seconds
     limit = replace(limit, proved="", unproved="", proof={}, certificate={})
-    face, finite, balance = limit.face, limit.finite, limit.balance
+    face = limit.face
+    finite = limit.finite
+    balance = limit.balance
     if limit.fate == "not settled" or face is None or finite is None:
         return replace(limit, unproved="nothing is certified that could be proved")
     if finite.flat:
@@ -140,7 +142,9 @@ def prove(
 
 def stated_limit(limit: FlowLimit, basin: Basin, counts: Counts, E: Floats, w: Floats) -> Arrays:
     """What the certificate states of the documents and the limit; a point is stated later."""
-    flow, face, balance = limit.flow, limit.face, limit.balance
+    flow = limit.flow
+    face = limit.face
+    balance = limit.balance
     assert face is not None
     assert limit.finite is not None
     nowhere = np.zeros(E.shape[1])
