@@ -13,6 +13,7 @@ from tokensieve.auditing.artefacts.shapes import NUMBER_WORDS
 from tokensieve.auditing.artefacts.slots import whole_phrases
 from tokensieve.auditing.artefacts.suspects import FIXED_PHRASE
 from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.fixed_runs import with_fixed_runs
 from tokensieve.auditing.masking import mask_texts, places_of_tokens
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.unspaced_phrases import whole_unspaced
@@ -50,6 +51,7 @@ def with_removal(finding: Finding, train: CountedCorpus) -> Finding:
     texts = _texts_of(finding, train).head(MAX_TEXTS_TRIED)
     if len(mask) > 1:
         mask = _without_parts_of_others(mask, texts, tokenizer)
+    mask = with_fixed_runs(mask, texts, tokenizer)
     whole = whole_unspaced(mask, texts, tokenizer)
     if not whole:  # nothing but letters of other words
         return finding
