@@ -56,6 +56,7 @@ def test_the_middle_class_has_the_smallest_expected_error() -> None:
     chosen = np.searchsorted(model.classes_, middle)
     rows = np.arange(len(TEXTS))
     np.testing.assert_allclose(expected[rows, chosen], expected.min(axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(model.predict_median(TEXTS, exact=1e6), model.predict(TEXTS))
     with pytest.raises(ValueError, match="numbers"):
         classifier().fit(TEXTS, LABELS).predict_median(TEXTS)
 

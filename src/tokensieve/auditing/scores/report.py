@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS_IN_TERMINAL = 5
 MAX_TOKENS_ON_CARD = 12
-MAX_TOKEN_ROWS = 2000  # of the searchable table; tokens.csv has all
+MAX_TOKEN_ROWS = 300  # of the searchable table, a page of them on a telephone; all: tokens.csv
 N_PASSAGES = 4  # of the test documents that are predicted best, and as many of the worst
 MAX_ISSUES = 50  # on the page; label-issues.csv has all
 TERMS = {
