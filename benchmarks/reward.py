@@ -114,9 +114,9 @@ def main() -> None:
     weights = weights_of(str(path))
     assert len(weights) == train.height
     models = [reward_model(differences, w, prompts) for w in (np.ones(train.height), weights)]
-    rows = [asdict(answer) for answer in answers_about(test, features, models)]
-    for row in rows:
-        print(row)
+    answers = answers_about(test, features, models)
+    show(answers)
+    rows = [asdict(answer) for answer in answers]
     figures = {"c": [model.C for model in models], "test": rows}
     store("reward", figures, described("scipy", "scikit-learn"))
 
@@ -132,6 +132,20 @@ class Answer:
     balanced: Share
     change: PairedDifference
     mean_falls: tuple[float, float] | None = None  # of the reward, in log-odds: raw, balanced
+
+
+def show(answers: list[Answer]) -> None:
+    """Print the table of the documentation."""
+    print("| the reward model | pairs | the judge | raw | balanced | change in points |")
+    print("|---|---|---|---|---|---|")
+    for answer in answers:
+        judge = "" if answer.by_judge is None else f"{answer.by_judge.value:.1%}"
+        change = answer.change
+        print(
+            f"| {answer.question} | {answer.n:,} | {judge} | {answer.raw.value:.1%} | "
+            f"{answer.balanced.value:.1%} | {100 * change.change:+.1f} "
+            f"({100 * change.low:+.1f} to {100 * change.high:+.1f}) |"
+        )
 
 
 def answers_about(
