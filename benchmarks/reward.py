@@ -6,7 +6,8 @@ A Bradley–Terry reward model r is a logistic regression without an intercept o
 two answers' features: P(chosen beats rejected) = σ(r(chosen) − r(rejected)). Features are TF-IDF of
 the words, log length, and the formatting that an audit counts. It is trained on the training pairs
 of preferences.parquet as they are, and with the weights of the command in docs/tutorials/repair.md;
-the penalty is chosen for each on a tenth of the training prompts, by its weighted loss.
+the penalty is chosen on a tenth of the training prompts, by the loss of the pairs as they are, and
+once more for the weighted ones by their weighted loss.
 
 Both are asked about the test pairs (other prompts): how often the longer answer, or the one with
 bold type, gets the higher reward, how often they are right overall and where the judge chose the
@@ -40,7 +41,7 @@ from tokensieve.text.vocabulary import CountedTexts, count_texts
 BOLD = "⟨**bold**⟩"
 # those that the audit of the tutorial names in its command
 TOKENS = [BOLD, "⟨bullet list⟩", "⟨(parentheses)⟩", "⟨3+ spaces⟩", "⟨— dash⟩", "⟨2 spaces⟩"]
-STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of the logistic regression, to choose from
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # C of the logistic regression, to choose from
 MIN_ANSWERS = 5  # that a word needs
 FRACTION_HELD_OUT = 0.1  # of the training prompts, to choose C
 
@@ -79,26 +80,28 @@ def weights_of(path: str) -> Floats:
     return balance(data.features, data.labels).weights
 
 
-def reward_model(differences: sp.csr_array, weights: Floats, prompts: Ints) -> LogisticRegression:
-    """Trained on the differences in both directions, with the best C on held-out prompts."""
+def reward_model(differences: sp.csr_array, weights: Floats, strength: float) -> LogisticRegression:
+    """Trained on the differences in both directions; `strength` is C."""
+    x = sp.vstack([differences, -differences])
+    y = np.repeat([1, 0], differences.shape[0])
+    model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear")
+    return model.fit(x, y, sample_weight=np.tile(weights, 2))
+
+
+def best_strength(differences: sp.csr_array, weights: Floats, prompts: Ints) -> float:
+    """The C with the smallest weighted loss on held-out prompts."""
     rng = np.random.default_rng(0)
     is_held_out = np.isin(
         prompts, np.flatnonzero(rng.random(prompts.max() + 1) < FRACTION_HELD_OUT)
     )
 
-    def fitted(rows: Bools, strength: float) -> LogisticRegression:
-        x = sp.vstack([differences[rows], -differences[rows]])
-        y = np.repeat([1, 0], rows.sum())
-        model = LogisticRegression(C=strength, fit_intercept=False, solver="liblinear")
-        return model.fit(x, y, sample_weight=np.tile(weights[rows], 2))
-
     def loss(strength: float) -> float:
-        p = fitted(~is_held_out, strength).predict_proba(differences[is_held_out])
+        model = reward_model(differences[~is_held_out], weights[~is_held_out], strength)
+        p = model.predict_proba(differences[is_held_out])
         truth = np.ones(is_held_out.sum())
         return float(log_loss(truth, p, sample_weight=weights[is_held_out], labels=[0, 1]))
 
-    best = min(STRENGTHS, key=loss)
-    return fitted(np.ones(len(prompts), dtype=bool), best)
+    return min(STRENGTHS, key=loss)
 
 
 def main() -> None:
@@ -113,11 +116,17 @@ def main() -> None:
     prompts = train["number"].to_numpy()
     weights = weights_of(str(path))
     assert len(weights) == train.height
-    models = [reward_model(differences, w, prompts) for w in (np.ones(train.height), weights)]
-    answers = answers_about(test, features, models)
-    show(answers)
-    rows = [asdict(answer) for answer in answers]
-    figures = {"c": [model.C for model in models], "test": rows}
+    strength_of_raw = best_strength(differences, np.ones(train.height), prompts)
+    strength_of_balanced = best_strength(differences, weights, prompts)
+    raw = reward_model(differences, np.ones(train.height), strength_of_raw)
+    figures: dict[str, object] = {"c": [strength_of_raw, strength_of_balanced]}
+    variants = {"same penalty": strength_of_raw, "own penalty": strength_of_balanced}
+    for name, strength in variants.items():
+        balanced = reward_model(differences, weights, strength)
+        answers = answers_about(test, features, [raw, balanced])
+        print(f"\n{name}: C {strength_of_raw:g} and {strength:g}\n")
+        show(answers)
+        figures[name] = [asdict(answer) for answer in answers]
     store("reward", figures, described("scipy", "scikit-learn"))
 
 

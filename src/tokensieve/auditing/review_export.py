@@ -72,9 +72,11 @@ def rows_to_review(audit: AnyAudit) -> pl.DataFrame:
 def _score_issue_rows(audit: AnyAudit) -> pl.DataFrame:
     """The documents of label-issues.csv, whose labels are scores."""
     issues = audit.label_issues
-    known = np.unique(audit.learned.train.corpus.scores)
+    scores = audit.learned.train.corpus.scores
+    assert scores is not None
+    known = np.unique(scores)
     predicted = issues["predicted"].to_numpy()
-    nearest = [written_score(known[np.abs(known - score).argmin()]) for score in predicted]
+    nearest = [written_score(known[np.abs(known - value).argmin()]) for value in predicted]
     reason = pl.format(
         "the score may be wrong: models that did not see the document predict {}; against the "
         "score: {}",
