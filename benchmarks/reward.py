@@ -109,25 +109,38 @@ def main() -> None:
     pairs = pl.read_parquet(path).with_columns(
         number=pl.col("prompt").rank("dense").cast(pl.Int64) - 1
     )
-    train = pairs.filter(pl.col("split") == "train")
-    test = pairs.filter(pl.col("split") == "test")
+    parts = pairs.partition_by("split", as_dict=True)
+    train, test = parts["train",], parts["test",]
     features = Features.of(pl.concat([train["chosen"], train["rejected"]]))
-    differences = features.differences(train)
-    prompts = train["number"].to_numpy()
     weights = weights_of(str(path))
     assert len(weights) == train.height
-    strength_of_raw = best_strength(differences, np.ones(train.height), prompts)
-    strength_of_balanced = best_strength(differences, weights, prompts)
-    raw = reward_model(differences, np.ones(train.height), strength_of_raw)
-    figures: dict[str, object] = {"c": [strength_of_raw, strength_of_balanced]}
-    variants = {"same penalty": strength_of_raw, "own penalty": strength_of_balanced}
+    store("reward", compared(train, test, features, weights), described("scipy", "scikit-learn"))
+
+
+def compared(
+    train: pl.DataFrame, test: pl.DataFrame, features: Features, weights: Floats
+) -> dict[str, object]:
+    """What models of the raw and of the weighted pairs prefer, with one penalty and with two."""
+    differences = features.differences(train)
+    prompts = train["number"].to_numpy()
+    ones = np.ones(train.height)
+    strength_of_raw = best_strength(differences, ones, prompts)
+    raw = reward_model(differences, ones, strength_of_raw)
+    variants = {
+        "same penalty": strength_of_raw,
+        "own penalty": best_strength(differences, weights, prompts),
+    }
+    figures: dict[str, object] = {}
     for name, strength in variants.items():
         balanced = reward_model(differences, weights, strength)
         answers = answers_about(test, features, [raw, balanced])
         print(f"\n{name}: C {strength_of_raw:g} and {strength:g}\n")
         show(answers)
-        figures[name] = [asdict(answer) for answer in answers]
-    store("reward", figures, described("scipy", "scikit-learn"))
+        figures[name] = {
+            "c": [strength_of_raw, strength],
+            "test": [asdict(answer) for answer in answers],
+        }
+    return figures
 
 
 @dataclass(frozen=True)
