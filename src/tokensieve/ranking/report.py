@@ -55,7 +55,9 @@ def report_of(data: RankingData) -> Report:
     blocks: list[Block] = [Text(_lead(data), "lead"), *_moves_picture(data), _facts(data)]
     blocks += [Text(_repeat_sentence(answer), "bad") for answer in data.repeated[1:MAX_NAMED]]
     if data.has_style:
-        blocks.append(Text(_style_sentence(data)))
+        sentence = _style_sentence(data)
+        if sentence != _verdict(data):
+            blocks.append(Text(sentence))
         blocks += _extrapolation(data)
     blocks += _next_command(data)
     blocks.append(_ranks_section(data))
@@ -218,6 +220,7 @@ def _next_command(data: RankingData) -> list[Command]:
 def _moves_picture(data: RankingData) -> list[Picture]:
     """Ranks before and after, as a slope chart."""
     rows = [row for row in data.rows if row.style is not None and row.style.rank is not None]
+    n_ranked = len(rows)
     rows = rows[:MAX_LINES]
     if len(rows) < 2 or not data.has_style:
         return []
@@ -237,7 +240,10 @@ def _moves_picture(data: RankingData) -> list[Picture]:
     }
     title = "Ranks by results, and with style held fixed"
     description = f"{title}. {_moved_count(data)}."
-    return [Picture("rank-moves", "audit-slopes", picture, title, "", description)]
+    caption = ""
+    if n_ranked > MAX_LINES:
+        caption = f"The first {MAX_LINES} of {plural(n_ranked, 'model')}; the table has all."
+    return [Picture("rank-moves", "audit-slopes", picture, title, caption, description)]
 
 
 def _direction(row: ModelStanding) -> str:
@@ -258,7 +264,7 @@ def _ranks_section(data: RankingData) -> Section:
         columns += [Column("Style fixed"), Column("Strength, style fixed", "interval", extra=True)]
     rows = []
     for row in data.rows:
-        cells: list[object] = [row.model, row.games, row.win_rate]
+        cells: list[object] = [for_display(row.model), row.games, row.win_rate]
         cells += [_rank(row.raw, row), _interval(row.raw)]
         if data.has_style:
             cells += [_rank(row.style, row), _interval(row.style)]
