@@ -87,12 +87,10 @@ class RankSettings(SourceSettings):
             object.__setattr__(self, name, names)
         for name, example in (("pairs", "answer_a,answer_b"), ("models", "model_a,model_b")):
             columns = getattr(self, name)
-            if not columns:
-                raise InputError(f"name two columns with --{name}, such as --{name} {example}")
             if len(columns) != 2 or columns[0] == columns[1]:
+                given = f"; got {joined_names(columns)!r}" if columns else ""
                 raise InputError(
-                    f"--{name} must name two different columns, such as {example}; "
-                    f"got {joined_names(columns)!r}"
+                    f"--{name} must name two different columns, such as --{name} {example}{given}"
                 )
         outcomes = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
         if len(outcomes) > 1:
