@@ -373,6 +373,26 @@ def test_a_pattern_of_one_s_own_may_match_white_space(
     assert "paid" not in (tmp_path / "masked.csv").read_text()
 
 
+@pytest.mark.slow
+def test_commands_of_an_audit_of_scores_work_as_printed(run: Run, reports: list[Any]) -> None:
+    """Here "tablet" only occurs in reviews of five stars, some texts have two scores, and a column
+    follows the stars."""
+    made = demo_reviews(400, seed=2)
+    stars = [4.0 + i % 2 if label else 1.0 + i % 3 for i, label in enumerate(made.labels)]
+    device = ["it's an app" if (s > 3) != (i % 5 == 0) else "web" for i, s in enumerate(stars)]
+    frame = pl.DataFrame({TEXT: made.texts, "how many stars?": stars, "the device": device})
+    again = frame.head(20).with_columns((pl.col("how many stars?") + 1) % 5 + 1)
+    pl.concat([frame, again]).write_csv(SOURCE)
+    columns = ("--text", TEXT, "--label", "how many stars?", "--columns", "the device")
+    given = ("audit", SOURCE, *columns, "--task", "scores", "--out", "my scores", *QUICK)
+    assert run(*given)[0] == 0
+    printed = [command for report in reports for command in commands_in(report.blocks)]
+    audits = [command for command in printed if command.startswith("tokensieve audit")]
+    assert audits and all("--task scores" in command for command in audits)
+    assert not any(command.startswith("tokensieve compare") for command in printed)
+    check(run, dict.fromkeys(printed))
+
+
 def check(run: Run, printed: Any) -> None:
     for command in printed:
         program, *arguments = shlex.split(command)
