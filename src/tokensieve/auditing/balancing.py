@@ -136,6 +136,12 @@ def require_enough_documents(
 
 
 def _group_by_features(features: Floats, labels: Ints) -> _Cells:
+    """The cells of rows that have one label and the same features, and which cell each row is in.
+
+    Args:
+        features: shape (rows, J).
+        labels: shape (rows,).
+    """
     rows = np.column_stack([labels, features])
     distinct, cell, sizes = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     return _Cells(

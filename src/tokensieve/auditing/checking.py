@@ -41,6 +41,9 @@ def _run(checks: Sequence[Check], audit: AuditContext) -> list[_Reported]:
     remaining = iter(enumerate(checks))
 
     def run_remaining() -> dict[int, list[Finding]]:
+        """The findings of each remaining check, by its number; an error is noted with the name of
+        the check.
+        """
         findings = {}
         for number, check in remaining:
             try:

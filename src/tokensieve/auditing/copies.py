@@ -85,6 +85,9 @@ class _FieldChunks(Chunks):
         self._fields = fields
 
     def __iter__(self) -> Iterator[TokenStream]:
+        """The same streams with the words of the field only; documents without any stay, and are
+        empty.
+        """
         for stream in self._whole:
             is_of_field = np.array(
                 [self._fields.field_of(word) == self._field for word in stream.words],

@@ -82,6 +82,9 @@ class _Cells(NamedTuple):
 
 
 def _read_cells(table: SourceTable, column: str) -> _Cells:
+    """The predictions of a column as text, in the order of the source, and their row numbers if it
+    has any.
+    """
     has_rows = ROW_COLUMN in table.columns and column != ROW_COLUMN
     parts = [pl.Series([], dtype=pl.String)]
     rows: list[object] = []

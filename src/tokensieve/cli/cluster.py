@@ -90,6 +90,7 @@ def _local_workers() -> Any:
 
 
 def _client(place: Any, name: str) -> Any:
+    """A client of a scheduler or a cluster; an `InputError` if none answers in time."""
     from dask.distributed import Client
 
     try:

@@ -151,6 +151,13 @@ class _ScoredDocuments:
 
     @classmethod
     def of(cls, matrix: sp.csr_array, scores: Floats, units: Ints | None) -> _ScoredDocuments:
+        """Documents of one unit become one, with the mean of their scores; only presence counts.
+
+        Args:
+            matrix: counts, shape (n, |S|).
+            scores: shape (n,).
+            units: shape (n,), if documents belong together.
+        """
         if units is not None:
             _, units = np.unique(units, return_inverse=True)
             matrix = sum_by_group(matrix, units)

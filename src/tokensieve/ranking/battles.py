@@ -249,6 +249,11 @@ def _contradictions(rows: pl.DataFrame, outcome: Floats, columns: _Columns) -> l
 def _read_batch(
     table: SourceTable, batch: Batch, columns: _Columns, settings: RankSettings, first_row: int
 ) -> pl.DataFrame:
+    """One batch as a frame: a, b (texts), model_a, model_b, prompt and judge, if they are known.
+
+    What decides the outcome stands in columns "=NAME" of text, which cannot have the name of
+    another.
+    """
     texts = _texts(table, batch, columns.answers, settings.role, first_row)
     frame = {"a": texts[0], "b": texts[1]}
     named = {
@@ -351,6 +356,9 @@ class _Usable(NamedTuple):
 
 
 def _usable(rows: pl.DataFrame) -> _Usable:
+    """The battles of two known models with two answers and an outcome, and how many rows are left
+    out why.
+    """
     is_named = rows["model_a"].is_not_null() & rows["model_b"].is_not_null()
     has_answers = rows["a"].is_not_null() & rows["b"].is_not_null()
     is_decided = rows["outcome"].is_not_nan() & rows["outcome"].is_not_null()

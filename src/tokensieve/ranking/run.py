@@ -265,6 +265,7 @@ def _effects(
 def _measured(
     battles: Battles, components: Components, features: Features, rows: Ints | None
 ) -> list[FeatureEffect]:
+    """The effect of each feature alone and beside all others, in the order of the features."""
     joint = fit(battles, features.differences, components, rows=rows)
     effects = []
     for k, (name, unit) in enumerate(zip(features.names, features.units, strict=True)):

@@ -90,6 +90,7 @@ def _annotators_per_unit(rows: pl.DataFrame) -> pl.Series:
 def _check_annotator(
     annotators: pl.Series, annotator: str | None, columns: AnnotationColumns, table: SourceTable
 ) -> None:
+    """Refuse the name of an annotator who has no annotation."""
     names = annotators.drop_nulls().unique().sort().to_list()
     if annotator is not None and annotator not in names:
         raise InputError(

@@ -202,6 +202,9 @@ class _RowReader:
         return frame.with_columns(row=rows)
 
     def _labels(self, batch: Batch, first_row: int, counts: Counter[str]) -> pl.Series:
+        """The label of each row as text, null where it is missing; "yes" or "no" where one label is
+        audited.
+        """
         cells = self.label_column.cells(batch, first_row)
         required_label = self.settings.having
         if required_label is not None:

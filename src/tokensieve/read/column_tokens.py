@@ -55,6 +55,9 @@ class ColumnTokens:
             self.kinds[name] = self._recognised_kind(name, pl.concat(parts).drop_nulls())
 
     def _recognised_kind(self, name: str, values: pl.Series) -> ColumnKind:
+        """Months if all values are dates, quartiles if they are many numbers; else None, and a note
+        of either.
+        """
         if len(values) and values.str.contains(_DATE).mean() == 1:
             self.notes.append(f"column {name!r} is grouped by month")
             return "month"

@@ -222,6 +222,7 @@ def _best_mark(start: _Start, marks: Sequence[str], usual: str, skip: int) -> st
 
 
 def _fit(start: _Start, mark: str, usual: str, skip: int) -> _Fit:
+    """How well a mark separates the first rows below `skip` lines."""
     sizes = [len(row) for row in start.rows(mark, skip)] or [1]
     is_even = len(set(sizes)) == 1
     has_several = sizes[0] > 1
@@ -451,6 +452,7 @@ def _quoting_fault(problem: str) -> str:
 def _parsed_batches(
     file: _DelimitedFile, columns: Sequence[str], names: Sequence[str]
 ) -> Iterator[Batch]:
+    """The named columns in batches of text, read strictly, without the header."""
     place = {name: i for i, name in enumerate(columns)}
     records = islice(file.records(), int(file.has_header), None)
     while rows := [record.fields for record in islice(records, BATCH_ROWS)]:

@@ -50,6 +50,12 @@ def open_data_set(source: object) -> OpenedSource | None:
 
 
 def _open_parts(parts: Mapping[str, Any], name: str) -> OpenedSource:
+    """The split "train", or the only one, and "test" if there is one; other splits are set aside
+    and counted.
+
+    Raises:
+        InputError: there are several splits, and none is "train".
+    """
     if "train" in parts:
         train = "train"
     elif len(parts) == 1:

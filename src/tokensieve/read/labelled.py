@@ -462,6 +462,12 @@ class _Assembly:
         return frame.drop("at", "original")
 
     def _with_weights(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The frame with its weights as numbers.
+
+        Raises:
+            InputError: a weight is missing, no number, negative or too large; its row
+                is named.
+        """
         column = f"{self.name}: the column {self.settings.sample_weight!r} (--weight)"
         weights = frame["weight"].str.strip_chars().cast(pl.Float64, strict=False)
         for weight, row in frame.filter(weights.is_null()).select("weight", "row").iter_rows():
@@ -506,6 +512,12 @@ class _ScoreAssembly(_Assembly):
         """Any number may be a score."""
 
     def _numbered(self, kept: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
+        """The frame of the corpus with scores; the class says whether each is above the mean of
+        training.
+
+        Raises:
+            InputError: a label is no number, or all of training are equal.
+        """
         column = f"{self.name}: the label column {self.columns[1]!r}"
         scores = score_numbers(kept, column)
         mean = float(scores.to_numpy().mean())

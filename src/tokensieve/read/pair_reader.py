@@ -424,6 +424,7 @@ class PairReader:
             side.add_row(prompt.first_row, prompt.answers, comparisons, unit_name, environment)
 
     def _rows(self) -> Iterator[_Row]:
+        """Every row of the table with the columns that are used, in order; numbers begin at 1."""
         settings = self.settings
         token_columns = [c for columns in self._token_columns.values() for c in columns]
         names: list[str | None] = [*self.columns, *self.outcome_columns, *self._models]
@@ -517,6 +518,9 @@ class PairReader:
         return scores
 
     def _number(self, cell: Any, row: int) -> float | None:
+        """A score: a number, or a fraction such as 8/10; None if it is missing. An `InputError`
+        names the row.
+        """
         is_empty = isinstance(cell, str) and cell.strip().lower() in NO_SCORE
         if missing(cell) or is_empty:
             return None

@@ -285,6 +285,7 @@ class PlainText:
         return self.path.open("r", encoding=codec, errors="surrogateescape", newline=newline)
 
     def _check_text(self, line: str, where: str) -> None:
+        """Raise `NotText` if a line has a NUL byte, or one that the encoding does not have."""
         if "\0" in line:
             raise PlainText.NotText(
                 f"{where}: it contains a NUL byte, so it is not text; export the file again"

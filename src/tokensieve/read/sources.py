@@ -69,6 +69,7 @@ def _holds_only(entries: list[Any], types: tuple[type, ...]) -> bool:
 
 
 def _frame_of(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """A dict of columns as a frame; an `InputError` if they differ in length."""
     try:
         return pl.DataFrame(columns, strict=False)
     except (pl.exceptions.PolarsError, TypeError, ValueError) as problem:

@@ -233,6 +233,7 @@ class OutcomeReader:
             self.meaning |= self._number_meanings()
 
     def _number_meanings(self) -> dict[str, Outcome]:
+        """What each number of the winner column means, by the first scale that has them all."""
         numbers = {float(number) for number in self.numbers}
         for scale in NUMBER_SCALES:
             meaning = scale(self.column, numbers)
@@ -276,6 +277,9 @@ class OutcomeReader:
         return outcome
 
     def _compare_with_scores(self, outcome: Outcome, values: Mapping[str, object]) -> None:
+        """Count whether the scores of a row agree with its outcome; rows without two different ones
+        do not count.
+        """
         with suppress(TypeError, ValueError, OverflowError):
             first, second = (float(str(values[name])) for name in self.scores)
             if first == second:
@@ -290,6 +294,12 @@ class OutcomeReader:
         return contradiction_notes(self.scores, self.n_contradictions, self.n_scored)
 
     def _read_outcome(self, row: int, values: Mapping[str, object]) -> Outcome:
+        """The outcome of one row: a tie that another column marks, then the name of a model, then
+        the meaning of the cell.
+
+        Raises:
+            InputError: the cell names neither answer nor a tie.
+        """
         if self.tie and _is_true(label_name(values[self.tie]) or ""):
             return Outcome.TIE
         cell = label_name(values[self.column.name])

@@ -188,6 +188,15 @@ class LogisticRegression:
     """Multinomial logistic regression; with two classes, coefficients are those of the second."""
 
     def __init__(self, x: sp.csr_array, labels: Ints, weights: Floats, has_intercept: bool) -> None:
+        """Prepare a logistic regression.
+
+        Args:
+            x: n rows; the last column is 1 everywhere and not penalised if
+                `has_intercept`.
+            labels: shape (n,).
+            weights: of the rows, shape (n,), not all 0.
+            has_intercept: see `x`.
+        """
         self.x = x
         self.classes, positions = np.unique(labels, return_inverse=True)
         self.targets = np.eye(len(self.classes))[positions]

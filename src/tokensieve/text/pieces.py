@@ -50,6 +50,14 @@ class PieceTokenizer:
     """
 
     def __init__(self, source: Any) -> None:
+        """Load a tokenizer, without its padding and truncation, and try it on ordinary text.
+
+        Args:
+            source: a `tokenizers.Tokenizer`, the JSON of one, or the path of its file.
+
+        Raises:
+            InputError: it is none, or fails or takes too long on ordinary text.
+        """
         try:
             from tokenizers import Tokenizer
         except ImportError:

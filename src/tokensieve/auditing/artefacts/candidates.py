@@ -220,6 +220,11 @@ def leans(documents: Ints, is_inside: Bools, class_sizes: Ints) -> bool:
 def _candidate(
     splits: Splits, place: int, words: Sequence[str], word_type: int, documents: Ints, n_all: int
 ) -> Candidate:
+    """One row of the splits as a candidate.
+
+    Its certainty is the excess of the lower bound of its share in the group over the group's share
+    of all documents: 1 at most, and negative without evidence.
+    """
     neutral = splits.group_sizes[place] / n_all
     lower = Share.count(int(splits.n_inside[place]), int(splits.n_documents[place])).low
     return Candidate(

@@ -66,6 +66,7 @@ def _is_e_mail_address(word: str) -> bool:
 
 
 def _shape_of_bare(word: str) -> str:
+    """The shape of a word without the marks around it: "8/10" is "n/10", "b2b" is "b0b"."""
     rating = RATING.fullmatch(word)
     if rating:
         return f"n/{rating[1]}"

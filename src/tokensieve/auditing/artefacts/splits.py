@@ -58,6 +58,14 @@ def best_splits(present: Ints, class_sizes: Ints) -> Splits:
 
 
 def _splits(present: Ints, class_sizes: Ints) -> Splits:
+    """The best group of classes of each word, as in the module docstring.
+
+    Only the classes with the largest shares of a word, up to half of all, are tried as its group.
+
+    Args:
+        present: documents with the word, by class, shape (words, K).
+        class_sizes: documents of each class, shape (K,).
+    """
     order = np.argsort(-(present / np.maximum(class_sizes, 1)), axis=1, kind="stable")
     max_classes = max(1, len(class_sizes) // 2)
     n_inside_first = np.cumsum(np.take_along_axis(present, order, axis=1), axis=1)[:, :max_classes]

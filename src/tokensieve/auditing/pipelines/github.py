@@ -21,6 +21,10 @@ def github_annotations(problems: Sequence[Problem]) -> list[str]:
 
 
 def _of_one_level(problems: Sequence[Problem]) -> list[str]:
+    """The first annotation of every problem, then the second of each that has one, and so on.
+
+    GitHub shows only the first ten of a level, which are then about as many problems as possible.
+    """
     lines = []
     for depth in range(MAX_ANNOTATIONS):
         for problem in problems:

@@ -185,6 +185,9 @@ def _with_lines(
 
 
 def _located(problem: Problem, found: dict[tuple[str, int], RowPlace], file: str | None) -> Problem:
+    """The problem with file and line of each place that could be found; other places stay as they
+    are.
+    """
     places = []
     for place in problem.places:
         where = found.get((place.part, place.row))
