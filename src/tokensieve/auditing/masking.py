@@ -105,7 +105,7 @@ def _masked_column(
 
 
 def _reasons_not_to_mask(tokens: Iterable[str], tokenizer: Tokenizer) -> dict[str, str]:
-    """Why some tokens are no words of a text."""
+    """Token → why it cannot be cut out of a text, for those that cannot."""
     reasons = {}
     for token in tokens:
         if isinstance(tokenizer, FieldTokenizer) and tokenizer.is_value(token):
@@ -284,7 +284,9 @@ class _Grams:
         return np.array(places, np.int64)
 
     def _words_of_grams(self, words: Iterable[str]) -> set[str]:
-        """The words of all n-grams, and those of `words` that a family stands for."""
+        """The words of all n-grams; for a family, such as all ratings, those of `words` that
+        belong to it.
+        """
         parts = {part for gram in self._literal for part in gram}
         if self._families:
             parts.update(word for word in words if shape_of(word) in parts)

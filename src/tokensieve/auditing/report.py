@@ -158,8 +158,9 @@ def _words_that_may_define(audit: AuditData) -> str:
 
 
 def _no_shortcut(audit: AuditData) -> str:
-    """Says that there is no shortcut; empty if there is one, something else that a model can
-    exploit, or if none could have been found."""
+    """The sentence that the checks found no shortcut. Empty if they found one, if a model can
+    exploit something else, or if none could have been found.
+    """
     is_exploitable = any(finding.exploitable for finding in audit.findings)
     if audit.shortcuts or is_exploitable or audit.n_predictive == 0:
         return ""
@@ -206,7 +207,7 @@ def _map_of_headline(audit: AuditData) -> list[Block]:
 
 
 def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[Fact, ...]:
-    """The model's accuracy and those that it is compared with."""
+    """The model's accuracy, and the accuracies that it is compared with."""
     accuracy = audit.accuracy
     interval = f"95% CI {percent(accuracy.low)} to {percent(accuracy.high)}"
     facts = [Fact("Test accuracy", percent(accuracy.value), interval)]

@@ -71,7 +71,7 @@ def _found_from(controls: Controls, classes: Sequence[str]) -> str:
 
 
 def _exceptions(controls: Controls, rates: Mapping[str, float | None]) -> str:
-    """The classes in which more words were missed, and those that were not tested."""
+    """Names the classes in which more words were missed, and the classes that were not tested."""
     tested = {limit.label for limit in controls.limits}
     missed = [label for label, rate in rates.items() if rate is None and label in tested]
     clauses = ""

@@ -200,7 +200,7 @@ def pictures(audit: AuditData) -> list[Block]:
 
 
 def strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
-    """The strongest predictors of a class; of two classes those of both."""
+    """The strongest predictors of a class, or of both if there are two classes."""
     columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
     strongest = audit.top(label, 15).select(columns)
     second_class = None

@@ -77,7 +77,7 @@ def task_sections(task: Task, audit: AuditData) -> TaskSections:
 
 
 def _accuracy_warnings(audit: AuditData) -> list[str]:
-    """What is to be said about a model that predicts poorly."""
+    """Warnings about a model that predicts poorly."""
     warnings = []
     if audit.accuracy.low <= audit.majority_accuracy:
         warnings.append(
@@ -149,7 +149,7 @@ def _side(facts: PreferenceFacts, part: str, noun: str) -> str:
 
 
 def _like_length_sentence(facts: PreferenceFacts) -> str:
-    """How well the model does where length tells nothing."""
+    """The sentence about pairs of similar length, which show what the model knows beside length."""
     model, longer = facts.like_length
     within = f"within {round(100 * (ALIKE - 1))}%"
     if not longer.of:

@@ -419,8 +419,9 @@ def say(quiet: bool, message: str) -> None:
 
 
 def answer_columns(given: str | None, model: Path | None) -> tuple[str, ...]:
-    """The columns of `--pairs A,B`, or else those of the pairs that the model in a folder was
-    trained on, if it was; one column may hold lists of answers."""
+    """The columns of answers: those of `--pairs A,B`, or else those that the model in a folder
+    was trained on; none if neither is given. One column may hold lists of answers.
+    """
     from tokensieve.files import parsed, read_regular
 
     if given is not None:

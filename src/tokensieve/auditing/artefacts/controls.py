@@ -170,7 +170,8 @@ def limits_of_class(
 
 
 def is_candidate(found: ArtefactSearch, label: int, n_documents: int) -> bool:
-    """Whether a word in so many documents of one class, and in no other, would be looked at.
+    """Whether the search would consider a word that so many documents of one class, and no other,
+    contain.
 
     With false discoveries controlled, what is no less certain than a word that is significant is
     significant itself; without such a word, Bonferroni's limit holds.

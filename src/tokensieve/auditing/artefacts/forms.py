@@ -22,7 +22,7 @@ from tokensieve.auditing.artefacts.candidates import (
 from tokensieve.auditing.artefacts.splits import best_splits
 from tokensieve.text.counts import Counts
 
-# forms that depend on what is said and who says it
+# formatting that follows from what a text says, or from the habits of its writer
 CHOSEN = re.compile(
     r'.*⟨(length |ends "[.!?:]"|ends with a (quote|digit)|no (final|capitals)|'
     r"starts (in|with a (quote|digit))|number|percentage|sum of|!!|[?][?!]|[.]{3}|"

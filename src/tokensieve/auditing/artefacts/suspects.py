@@ -137,7 +137,7 @@ def with_members(suspect: Suspect, counts: Counts) -> list[Suspect]:
 
 
 def grouped(suspects: Sequence[Suspect]) -> list[list[Suspect]]:
-    """Suspects that are one finding (`belong_together`), whatever their classes, largest first."""
+    """Group suspects into findings (`belong_together`), whatever their classes."""
     groups: list[list[Suspect]] = []
     by_size = sorted(suspects, key=lambda one: -one.certainty * len(one.documents))
     for suspect in by_size:
@@ -171,7 +171,7 @@ def belong_together(a: Suspect, b: Suspect, suspects: Sequence[Suspect]) -> bool
 
 
 def has_same_documents(a: Ints, b: Ints) -> bool:
-    """Whether most documents of two suspects are those of both."""
+    """Whether most documents that contain one of two suspects contain the other, too."""
     n_both = len(np.intersect1d(a, b, assume_unique=True))
     return n_both >= SAME_DOCUMENTS * (len(a) + len(b) - n_both)
 

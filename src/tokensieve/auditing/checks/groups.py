@@ -39,7 +39,7 @@ MIN_AGREEMENT = 0.9  # of the pairs
 # news of one event share names, and a label through what they are about
 MIN_EXCESS_AGREEMENT = 0.3
 MIN_VALUES = 20  # of a text field: fewer are categories, or one boilerplate sentence
-FIELD_WEIGHT = 0.02  # a shared field alone tells no label; the other fields differ
+FIELD_WEIGHT = 0.02  # sharing one field does not reveal the label; the other fields differ
 WEIGHT = 0.5  # only some predictions profit from a group on both sides of the split
 MAX_TOKENS = 5
 
@@ -272,7 +272,7 @@ def _agreement_between_groups(pairs: _Pairs, counts: Counts) -> Share:
 
 
 def _linked_groups(pairs: _Pairs, n: int) -> Ints:
-    """The group of each of n documents: those that pairs connect, shape (n,)."""
+    """The connected component of each of n documents, with the pairs as links, shape (n,)."""
     links = sp.coo_array((np.ones(len(pairs.first)), (pairs.first, pairs.second)), shape=(n, n))
     _, group = connected_components(links, directed=False)
     return np.asarray(group)

@@ -21,7 +21,7 @@ from tokensieve.wording import percent, plural, verb
 
 MIN_DIFFERENCE = 0.03  # of the fractions of documents in a class and in the others
 MAX_Q_VALUE = 0.001  # of the difference
-MAX_CLASSES = 8  # of those that differ most
+MAX_CLASSES = 8  # with a finding each: those whose formatting differs most
 MAX_DETAILS = 5
 NEARLY_AS_STRONG = 0.8  # of the strongest feature: a clearer name is worth a fifth of it
 WEIGHT = 0.01  # of the difference: it decides nothing

@@ -67,9 +67,9 @@ MAX_TOKENS_NAMED = 3  # in a headline; of more, two examples
 CONTAIN = "contain "  # begins a clause about documents
 MIN_SHARED_LETTERS = 3  # of class names, to say what they have in common
 MAX_DOCUMENTS_DECIDED = 2_000  # of a finding, to measure what the model loses
-# severity of words that may as well be the subject: just below medium
+# a word that may belong to the subject stays of low severity, just below medium
 MOST_IF_UNLIKELY = float(np.nextafter(MEDIUM_SEVERITY, 0))
-USUAL_OF_ENVIRONMENT = 0.7  # of all documents in it: then that is no news
+USUAL_OF_ENVIRONMENT = 0.7  # of all documents: nearly every token is then mostly there, too
 
 
 class Shortcut(Check):

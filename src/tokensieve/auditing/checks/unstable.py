@@ -16,7 +16,7 @@ from tokensieve.evidence.intervals import LEVEL
 from tokensieve.task.agreement import FLOOR
 from tokensieve.wording import percent, plural
 
-MIN_COVERAGE = 0.01  # of the documents of an environment of mean size; rarer tokens are no finding
+MIN_COVERAGE = 0.01  # of the documents of an environment of mean size; rarer tokens are ignored
 MIN_DIFFERENCE = 0.3  # between the largest and the smallest lean (effect in units of its reach)
 MAX_TOKENS = 50
 WEIGHT = 0.5  # such a token misleads in some environments only
