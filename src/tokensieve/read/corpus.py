@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.errors import InputError
 from tokensieve.escape import for_display
 from tokensieve.read.fields import ColumnKind
 from tokensieve.read.reading_report import ReadingReport
@@ -235,14 +234,6 @@ class Corpus:
         if scores is None:
             return None
         return scores.to_numpy()
-
-    def require_classes(self, command: str) -> None:
-        """Raise an `InputError` if labels are scores, which the command cannot use."""
-        if self.scores is not None:
-            raise InputError(
-                f"{command} needs classes: leave out --task scores, and merge numbers with "
-                "--group, as in --group low=1,2 --group high=4,5"
-            )
 
     def _column(self, name: str) -> pl.Series | None:
         if name in self.frame.columns:

@@ -45,6 +45,7 @@ from tokensieve.model.attention import (
 )
 from tokensieve.model.choice import best_scale
 from tokensieve.model.classifier import AttentionClassifier
+from tokensieve.model.order import in_canonical_order
 from tokensieve.model.partitions import Partitions, hashed_numbers
 from tokensieve.model.read_partitions import (
     REPEATS,
@@ -300,9 +301,9 @@ class Learned:
                 settings.batch_size,
                 settings.score_rate * rate,
                 settings.value_rate * rate,
-                settings.seed + n_parts * number,
+                settings.seed + number,
             )
-            total = parts.each(_local_sums, state, schedule, passes, draw, numbered=True).sum()
+            total = parts.each(_local_sums, state, schedule, passes, draw).sum()
             state = parts.run(_averages, total)
             yield state
 
@@ -387,23 +388,25 @@ def _counts(part: CountedCorpus, draw: Draw | None) -> Counts:
 
 def _local_sums(
     part: CountedCorpus,
-    number: int,
     state: RoundState,
     schedule: Schedule,
     passes: int,
     draw: Draw | None,
 ) -> Sums:
     """n·u, n·w, n and the steps taken after some passes of minibatch Adam over the partition's n
-    documents."""
-    counts = _counts(part, draw)
+    documents.
+
+    They are learned in an order by content. Apart from rounding, neither the order of a partition's
+    rows nor that of the partitions matters, only which documents lie together.
+    """
+    counts = in_canonical_order(_counts(part, draw), None, pairs=False).counts
     u, w, _ = state
     n = counts.n_documents
     if not n:
         return Sums((0 * u, 0 * w, 0, 0))
     steps_per_pass = math.ceil(n / schedule.batch_size)
     steps = steps_per_pass * max(min(passes, MAX_LOCAL_STEPS // steps_per_pass), 1)
-    own_schedule = replace(schedule, seed=schedule.seed + number)
-    _, u, w = next(train(counts, u, w, own_schedule, steps))
+    _, u, w = next(train(counts, u, w, schedule, steps))
     return Sums((n * u, n * w, n, steps))
 
 
@@ -473,6 +476,11 @@ class _OnCluster(Labels):
     def folds(
         self, train: CountedCorpus, model: Model, settings: TrainSettings
     ) -> Callable[[CountedCorpus], Floats] | None:
+        """Probabilities of each document by a model of the other half, scaled on the documents at
+        hand.
+
+        None if a class has too few documents.
+        """
         if self.learned.sizes[0].min() < MIN_CLASS_SIZE:
             return None
         models = [self.learned.trained(draw=half) for half in HALVES]
