@@ -37,7 +37,7 @@ from tokensieve.evidence.importance import Category, Importance, token_importanc
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.model.attention import attention_sums
 from tokensieve.model.classifier import AttentionClassifier
-from tokensieve.model.partitions import Partitions
+from tokensieve.model.partitions import Partitions, hashed_numbers
 from tokensieve.model.read_partitions import count_copies, read_partitions
 from tokensieve.model.settings import TrainSettings
 from tokensieve.model.source_pieces import Piece, cut_source
@@ -45,6 +45,7 @@ from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.split import split_corpus
+from tokensieve.read.values import text_digests
 from tokensieve.task.agreement import QUADRANTS, token_table
 from tokensieve.task.cluster import Learned, _OnCluster, learn_on
 from tokensieve.task.tasks import train_corpus
@@ -210,9 +211,10 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(
         and learned.to_dict()["partitions"] == partitions
     )
     assert learned.to_dict()["bytes_per_round"] == 16 * one.scores_.size
-    steps = (
-        -(-N // partitions // 64) * partitions * math.ceil(math.sqrt(partitions)) * learned.rounds
-    )
+    # documents are sent to the partition of their text
+    bucket = hashed_numbers(text_digests(reviews()["text"]), "bucket") % partitions
+    sizes = np.bincount(bucket.to_numpy(), minlength=partitions)
+    steps = int(np.ceil(sizes / 64).sum()) * math.ceil(math.sqrt(partitions)) * learned.rounds
     assert learned.model.n_steps_ == steps and learned.reading.counts["missing_text"] == 0
     assert (
         1 <= learned.rounds <= 8
@@ -302,6 +304,25 @@ def test_bags_and_data_frames_give_the_same(here: InProcess) -> None:
     texts, labels = zip(*bag.compute(scheduler="synchronous"), strict=True)
     assert found[0].reading.lines() == read_corpus((list(texts), list(labels))).reading.lines()
     assert len(found[0].reading.lines()) == len(found[1].reading.lines()) + 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["reversed", "sorted by label"])
+def test_the_order_of_the_rows_changes_a_model_by_rounding_only(
+    here: InProcess, order: str
+) -> None:
+    frame = reviews()
+    other = frame.reverse() if order == "reversed" else frame.sort("label", maintain_order=True)
+
+    def learned(rows: pl.DataFrame) -> AttentionClassifier:
+        size = -(-rows.height // 4)
+        pieces = [dask.delayed(rows[i * size : (i + 1) * size]) for i in range(4)]
+        return learn_on(here, pieces, min_documents=3).model
+
+    first, second = learned(frame), learned(other)
+    assert first.tokens_.tolist() == second.tokens_.tolist()
+    np.testing.assert_allclose(second.scores_, first.scores_, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(second.values_, first.values_, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

@@ -54,9 +54,10 @@ CHARACTERS_LOOKED_AT = 500_000  # of training texts, to see whether a script has
 # partitions whose number of texts are matched at a time; each time is a task for every partition
 PARTITIONS_PER_MATCH = 16
 CANDIDATES_PER_COMPARISON = 2**18  # pairs of documents, whose signatures come to one worker
-PLACES_PER_PARTITION = (
-    2**40
-)  # documents are numbered from this, times the number of their partition
+# documents are numbered from this, times the number of their partition
+PLACES_PER_PARTITION = 2**40
+# n partitions are cut into n² pieces to be exchanged, and Dask's scheduler handles each piece
+MAX_EXCHANGED_PARTITIONS = 64
 # numbers of copies that are reported as what was noticed while reading
 REPEATS = ("duplicates", "conflicts", "conflicting_documents", "test_overlap")
 
@@ -275,20 +276,39 @@ def _number(part: _ReadPartition, number: int, rows_before: Sequence[int]) -> _N
 def _sides(
     reading: _Reading, has_groups: bool, store: Callable[..., StoredSide]
 ) -> tuple[Partitions, Partitions | None]:
-    """Training and test documents as `store` keeps them; no test documents are None."""
+    """Training and test documents as `store` keeps them; no test documents are None.
+
+    Documents are sent to the partition of their group, or else of their text, so that the order of
+    the rows does not decide which documents are learned together: files are often sorted by label.
+    Many partitions keep theirs if there are no groups.
+    """
     client = reading.documents.client
     training_parts = reading.documents.parts[: reading.n_given]
     # without a test source, the test documents are among those of the source
     test_parts = reading.documents.parts[reading.n_given :] or training_parts
-    if has_groups:  # documents are sent to the partition of their group
-        grouped = reading.documents.regrouped(
-            len(reading.summaries), lambda frame: _Numbered(Stored(frame), 0), _by_group
-        )
-        training_parts = test_parts = grouped.parts
+    if has_groups:
+        training_parts = test_parts = _exchanged(reading.documents, "group").parts
+    elif reading.n_given <= MAX_EXCHANGED_PARTITIONS:
+        has_test_source = test_parts is not training_parts
+        training_parts = _exchanged(Partitions(client, training_parts), "key").parts
+        if not has_test_source:
+            test_parts = training_parts
     train = Partitions(client, training_parts).each(partial(store, test=False))
     if not reading.has_test:
         return train, None
     return train, Partitions(client, test_parts).each(partial(store, test=True))
+
+
+def _exchanged(documents: Partitions, column: str) -> Partitions:
+    """As many partitions, in which documents with one value in a column are together."""
+
+    def rows(part: _Numbered, _: int) -> tuple[pl.DataFrame, pl.Series]:
+        frame = part.frame()
+        return frame, hashed_numbers(frame[column], "bucket")
+
+    return documents.regrouped(
+        len(documents.parts), lambda frame: _Numbered(Stored(frame), 0), rows
+    )
 
 
 def _partitions_of(client: Any, source: Any) -> Partitions:
@@ -592,11 +612,6 @@ def _has_lexicon(tokenizer: Tokenizer) -> bool:
 def _draw(part: _Numbered, by: str, fraction: float) -> pl.DataFrame:
     frame = part.frame()
     return frame.filter(_is_drawn(frame[by], "sample", fraction))
-
-
-def _by_group(part: _Numbered, _: int) -> tuple[pl.DataFrame, pl.Series]:
-    frame = part.frame()
-    return frame, hashed_numbers(frame["group"], "bucket")
 
 
 def _store_side(

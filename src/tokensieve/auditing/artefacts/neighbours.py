@@ -374,7 +374,7 @@ def _words_at(order: WordOrder, begins: Ints, distance: int) -> Ints:
     places = np.clip(begins + distance, 0, len(order.ids) - 1)
     words = order.spelled[places]
     is_same_text = order.documents[places] == order.documents[begins]
-    return words[is_same_text & (words >= 0)]
+    return np.asarray(words[is_same_text & (words >= 0)])
 
 
 def _fixed_words(words_at_each: Sequence[Ints]) -> Ints:
@@ -387,4 +387,5 @@ def _fixed_words(words_at_each: Sequence[Ints]) -> Ints:
 
     total = counts.sum(axis=1)
     most_at_one_distance = counts.max(axis=1, initial=0)
-    return words[(total >= MIN_AT_DISTANCE) & (most_at_one_distance >= CONSTANT * total)]
+    is_fixed = (total >= MIN_AT_DISTANCE) & (most_at_one_distance >= CONSTANT * total)
+    return np.asarray(words[is_fixed])
