@@ -121,17 +121,17 @@ def sentence(pair: Pair, label: str) -> str:
     documents = plural(len(pair.documents), "document")
     if pair.kind == "order":
         return (
-            f"Of {documents} with “{first}” before “{second}”, {rate}; of those with both words "
-            f"otherwise, {rate_elsewhere}"
+            f"Of {documents} with “{first}” before “{second}”, {rate}; of the other documents with "
+            f"both words, {rate_elsewhere}"
         )
     return (
-        f"Of {documents} with both “{first}” and “{second}”, {rate}; of those with one of them, "
+        f"Of {documents} with both “{first}” and “{second}”, {rate}; of those with only one, "
         f"{rate_elsewhere}"
     )
 
 
 def side_by_side(audit: AuditContext, searched: SearchedTexts, pair: Pair) -> list[Excerpt]:
-    """Documents of the class with the pair, and documents with both words otherwise, in turn."""
+    """Documents of the class with the pair, and other documents with both words, in turn."""
     runs = word_runs(searched)
     first = runs.words.index(pair.first)
     second = runs.words.index(pair.second)
