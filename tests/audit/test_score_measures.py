@@ -8,9 +8,11 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.metrics import mean_absolute_error, r2_score
 
+from tokensieve.task import ordinal
 from tokensieve.task.ridge import Ridge, RidgeData, ridge_predictions
 from tokensieve.task.score_measures import ScoreMeasures, mae_difference, spearman
 
@@ -83,3 +85,27 @@ def test_the_baseline_is_tf_idf_and_ridge() -> None:
     model = SklearnRidge(alpha=1.0).fit(tf_idf.transform(train).toarray(), scores[:100])
     expected = model.predict(tf_idf.transform(test).toarray())
     assert_allclose(ridge_predictions(data, alphas=[1.0]), expected, rtol=1e-5)
+
+
+def test_the_ordinal_baseline_is_a_logistic_regression_for_each_threshold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ordinal, "_best_strength", lambda data, is_above: 10.0)
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(0.4, (400, 30)).astype(float)
+    hidden = counts[:, :4] @ [1.0, 1.0, -1.0, -1.0] + rng.normal(0, 0.5, 400)
+    scores = np.clip(np.rint(hidden), -1, 2)
+    train, test = sp.csr_array(counts[:300]), sp.csr_array(counts[300:])
+    data = RidgeData(train, test, scores[:300], np.ones(300), np.arange(300) < 30)
+    predicted = ordinal.ordinal_predictions(data)
+    assert predicted is not None
+    weighting = TfidfTransformer(sublinear_tf=True).fit(train)
+    x, new = weighting.transform(train), weighting.transform(test)
+    n_below = np.zeros(100, dtype=int)
+    for threshold in (-1, 0, 1):
+        model = LogisticRegression(C=10.0, max_iter=1000).fit(x, scores[:300] > threshold)
+        n_below += model.predict(new)
+    assert (predicted == np.array([-1, 0, 1, 2])[n_below]).mean() >= 0.99
+    assert np.abs(predicted - scores[300:]).mean() < np.abs(scores[300:]).mean()
+    many = RidgeData(train, test, hidden[:300], np.ones(300), np.arange(300) < 30)
+    assert ordinal.ordinal_predictions(many) is None

@@ -82,6 +82,7 @@ def test_the_model_is_measured_beside_ridge(found: ScoreAudit) -> None:
     assert summary["mae"] == pytest.approx(np.abs(predicted - scores).mean())
     assert 0 < summary["r2"] < 1 and 0 < summary["spearman"] < 1
     assert {"baseline_mae", "baseline_r2", "baseline_spearman"} <= set(summary)
+    assert summary["ordinal_intervals"]["mae"]["value"] < summary["median_score_mae"]
     assert summary["mae"] < summary["median_score_mae"]
 
 

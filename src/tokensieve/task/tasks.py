@@ -39,7 +39,7 @@ from tokensieve.progress import Clock, Progress, check_not_forked, silent
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.split import draw_units, folds, split_corpus
 from tokensieve.task.baseline import BaselineData, baseline_correct
-from tokensieve.task.ridge import RidgeData, ridge_predictions
+from tokensieve.task.ridge import RidgeData
 from tokensieve.task.score_measures import ScoreMeasures
 from tokensieve.text.counts import Counts
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
@@ -283,17 +283,15 @@ class Scores(Task):
         assert test.counts.numbers is not None
         return ScoreMeasures.of(predicted, test.counts.numbers, seed, self.units(test.corpus))
 
-    def ridge(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> Floats:
-        """The scores that TF-IDF (sublinear) and ridge regression predict, shape (n_test,)."""
+    def baseline_data(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> RidgeData:
+        """What `ridge_predictions` and `ordinal_predictions` read."""
         assert train.counts.numbers is not None
-        return ridge_predictions(
-            RidgeData(
-                train=train.word_counts.matrix,
-                test=test.word_counts.matrix,
-                scores=train.counts.numbers,
-                weights=train.counts.document_weights,
-                is_held_out=self.held_out(train, seed),
-            )
+        return RidgeData(
+            train=train.word_counts.matrix,
+            test=test.word_counts.matrix,
+            scores=train.counts.numbers,
+            weights=train.counts.document_weights,
+            is_held_out=self.held_out(train, seed),
         )
 
     def out_of_fold_scores(

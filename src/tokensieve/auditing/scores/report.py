@@ -44,7 +44,7 @@ from tokensieve.task.score_measures import Measure
 from tokensieve.wording import percent, plain, plural
 
 if TYPE_CHECKING:
-    from tokensieve.auditing.scores.result import ScoreAudit
+    from tokensieve.auditing.scores.result import Baseline, ScoreAudit
 
 MAX_FINDINGS_IN_TERMINAL = 5
 MAX_TOKENS_ON_CARD = 12
@@ -64,6 +64,10 @@ TERMS = {
     "Spearman's ρ": "Rank correlation of prediction and score.",
 }
 BALANCE_PURPOSE = "Weight the documents so that every score has these features equally often:"
+CLASSES_INSTEAD = (
+    "Where the predicted score itself counts, train classes (leave out `--task scores`) and take "
+    "the middle one (`predict_median` in Python)."
+)
 NOT_CHECKED = (
     "An audit of scores does not check what few words alone predict, environments, position or "
     "order, and it has no interactive map or learning curve. For these, audit classes: "
@@ -117,7 +121,12 @@ def _first_screen(audit: ScoreAudit) -> list[Block]:
     ]
     blocks: list[Block] = [Facts(tuple(facts))]
     if audit.baseline is not None:
-        blocks.append(Text(_baseline_sentence(audit)))
+        blocks.append(Text(_beside("TF-IDF + ridge regression", audit.baseline)))
+    if audit.ordinal is not None:
+        name = "TF-IDF + a logistic regression for each threshold between scores"
+        blocks.append(Text(_beside(name, audit.ordinal)))
+        if audit.ordinal.mae_difference.low > 0:
+            blocks.append(Text(CLASSES_INSTEAD))
     if audit.settings.budget is not None:
         blocks.append(_limit_block(audit))
     return blocks + _next_steps(audit)
@@ -128,13 +137,12 @@ def _range_note(audit: ScoreAudit) -> str:
     return f"from {low:.4g} to {high:.4g}"
 
 
-def _baseline_sentence(audit: ScoreAudit) -> str:
-    """How far ridge regression is from the scores, and whether the model is nearer."""
-    assert audit.baseline is not None
-    difference = audit.baseline.mae_difference
-    error = plain(audit.baseline.measures.mae.value)
-    r2 = plain(audit.baseline.measures.r2.value)
-    sentence = f"TF-IDF + ridge regression has a mean absolute error of {error} (R² {r2})"
+def _beside(name: str, baseline: Baseline) -> str:
+    """How far another model is from the scores, and whether the model is nearer."""
+    difference = baseline.mae_difference
+    error = plain(baseline.measures.mae.value)
+    r2 = plain(baseline.measures.r2.value)
+    sentence = f"{name} has a mean absolute error of {error} (R² {r2})"
     if difference.low <= 0 <= difference.high:
         return f"{sentence}; the difference {_with_interval(difference)} is within chance."
     comparison = "smaller" if difference.value < 0 else "larger"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Baseline:
-    """TF-IDF and ridge regression on the same test documents.
+    """Another model on the same test documents.
 
     Attributes:
         measures: how well they predict.
@@ -52,6 +52,8 @@ class ScoreAudit(AnyAudit):
         findings: what to act on, most serious first.
         measures: how well the model predicts the test documents.
         baseline: the same of TF-IDF and ridge regression; None without it.
+        ordinal: of TF-IDF and a logistic regression for each threshold; None for more than ten
+            different scores.
         label_issues: training documents whose score may be wrong.
         test_given: whether the test documents were given rather than drawn at random.
         balance_plan: which shortcuts weights can balance, as `mask` cannot cut them.
@@ -65,6 +67,7 @@ class ScoreAudit(AnyAudit):
     findings: tuple[Finding, ...]
     measures: ScoreMeasures
     baseline: Baseline | None
+    ordinal: Baseline | None
     label_issues: pl.DataFrame
     test_given: bool
     balance_plan: BalancePlan
@@ -106,6 +109,11 @@ class ScoreAudit(AnyAudit):
                 "baseline_spearman": measures.spearman.value,
                 "baseline_intervals": measures.to_dict(),
                 "mae_difference": self.baseline.mae_difference.to_dict(),
+            }
+        if self.ordinal is not None:
+            summary |= {
+                "ordinal_intervals": self.ordinal.measures.to_dict(),
+                "ordinal_mae_difference": self.ordinal.mae_difference.to_dict(),
             }
         summary["findings"] = Counter(finding.kind for finding in self.findings)
         summary["exceeded"] = list(self.exceeded)

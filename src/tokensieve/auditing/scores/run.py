@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tokensieve.arrays import Floats
 from tokensieve.auditing.balance_plan import balance_plan
 from tokensieve.auditing.result import Audit
 from tokensieve.auditing.run import audit
@@ -23,6 +24,8 @@ from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
 from tokensieve.read.sources import Source
 from tokensieve.task.agreement import DIGITS
+from tokensieve.task.ordinal import ordinal_predictions
+from tokensieve.task.ridge import ridge_predictions
 from tokensieve.task.score_measures import mae_difference
 from tokensieve.task.tasks import CorpusModel, Scores, train_corpus
 
@@ -107,9 +110,14 @@ def _audited(
     predicted = learned.f[:, 0]
     measures = task.measures(predicted, learned.test, settings.seed)
     baseline = None
+    ordinal = None
     if settings.baseline:
-        progress("TF-IDF + ridge regression, for comparison", 0.0)
-        baseline = _baseline(learned, task, settings.seed)
+        progress("TF-IDF with ridge and logistic regression, for comparison", 0.0)
+        data = task.baseline_data(learned.train, learned.test, settings.seed)
+        baseline = _baseline(learned, task, ridge_predictions(data), settings.seed)
+        middle_scores = ordinal_predictions(data)
+        if middle_scores is not None:
+            ordinal = _baseline(learned, task, middle_scores, settings.seed)
         clock.lap("baseline")
     return ScoreAudit(
         learned=learned,
@@ -118,6 +126,7 @@ def _audited(
         findings=findings,
         measures=measures,
         baseline=baseline,
+        ordinal=ordinal,
         test_given=test_given,
         balance_plan=balance_plan(learned.train, shortcuts),
         label_issues=_rounded(score_issues(context).drop("document")),
@@ -137,11 +146,10 @@ def audit_of_halves(learned: CorpusModel, settings: Settings) -> Audit:
     return audit(corpus, of_classes)
 
 
-def _baseline(learned: CorpusModel, task: Scores, seed: int) -> Baseline:
-    """TF-IDF and ridge regression beside the model, on the same test documents."""
+def _baseline(learned: CorpusModel, task: Scores, predicted: Floats, seed: int) -> Baseline:
+    """What another model predicts, beside the model, on the same test documents."""
     test = learned.test
     assert test.counts.numbers is not None
-    predicted = task.ridge(learned.train, test, seed)
     difference = mae_difference(
         learned.f[:, 0], predicted, test.counts.numbers, seed, task.units(test.corpus)
     )
