@@ -35,6 +35,7 @@ from tokensieve.files import (
     check_sums,
     check_writable,
     csv_table,
+    json_text,
     parsed,
     read_regular,
     remove_leftovers,
@@ -630,7 +631,7 @@ class _InterruptAtStep:
 # a file that was open when the interrupt came is closed by the interpreter, which says so
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("step", fast_first(range(5, 2000, 35), 8))
+@pytest.mark.parametrize("step", fast_first(range(5, 2600, 45), 8))
 @pytest.mark.parametrize("is_there", [False, True])
 def test_an_interrupt_at_any_step_leaves_all_or_nothing(
     tmp_path: Path, step: int, is_there: bool
@@ -656,3 +657,9 @@ def test_an_interrupt_at_any_step_leaves_all_or_nothing(
     assert not list(tmp_path.rglob(f"{STAGING}*")) and not list(tmp_path.glob("tokensieve-*"))
     written = {"a.txt", "b/c.txt", SUMS}
     assert files == before or files.keys() == written | before.keys()
+
+
+def test_a_number_that_is_not_known_is_null() -> None:
+    content = {"none": float("nan"), "rows": [(1.5, float("inf"))], "name": "ü"}
+    written = json_text(content).encode()
+    assert parsed(written) == {"none": None, "rows": [[1.5, None]], "name": "ü"}

@@ -104,9 +104,23 @@ def parsed(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def json_text(content: object, allow_nan: bool = True) -> str:
-    """JSON as the files of results hold it: letters of all scripts as they are, indented."""
-    return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=allow_nan)
+def json_text(content: object) -> str:
+    """JSON as the files of results hold it: letters of all scripts as they are, indented.
+
+    A number that is not known (nan, such as the accuracy on no document) is null, since JSON has no
+    word for it and `parsed` refuses what Python would write.
+    """
+    return json.dumps(_without_nan(content), ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def _without_nan(content: object) -> object:
+    if isinstance(content, Mapping):
+        return {name: _without_nan(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_without_nan(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content
 
 
 def _finite(written: str) -> float:
@@ -187,7 +201,7 @@ def _new_folder(parent: Path, prefix: str) -> Path:
 
 
 def _remove_folder(folder: Path) -> None:
-    _uninterrupted(lambda: shutil.rmtree(folder, ignore_errors=True))
+    _uninterrupted(lambda: _remove_tree(folder))
     _TEMPORARY.discard(folder)
 
 
@@ -203,20 +217,36 @@ def remove_leftovers() -> None:
         if lock is not None:
             lock.close()
         _STAGINGS.pop(place, None)
-        with suppress(OSError):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # gone, or damaged
             _remove_unused(place)
 
 
 def _remove_unused(place: Path) -> None:
-    """Remove a staging folder that no run uses, and from which nothing is to be moved."""
+    """Remove a staging folder that no run uses; files that are complete are moved first."""
     if sys.platform == "win32":
         return
     lock = _OpenFolder(place)
     try:
-        if _holds_lock(lock, place) and not (place / COMPLETE).exists():
-            shutil.rmtree(place, ignore_errors=True)
+        if _holds_lock(lock, place):
+            if (place / COMPLETE).exists():
+                _move_into_place(place)
+            _remove_tree(place)
     finally:
         lock.close()
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder and all that it contains, as far as the system allows.
+
+    Raises:
+        KeyboardInterrupt: it may be unfinished.
+    """
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        # it ignores all of the system's errors but this one: an interrupt just after it closed the
+        # folder makes it close it again, and that error takes the interrupt's place
+        raise KeyboardInterrupt from None
 
 
 def _check_not_replaced(folder: Path, model: bool) -> None:
@@ -390,7 +420,7 @@ def _release(place: Path, lock: _OpenFolder | None) -> None:
     """Remove a staging folder, and let others have it."""
     if lock is not None and lock.handle is None:  # `remove_leftovers` came first
         return
-    _uninterrupted(lambda: shutil.rmtree(place, ignore_errors=True))
+    _uninterrupted(lambda: _remove_tree(place))
     _STAGINGS.pop(place, None)
     if lock is not None:
         lock.close()

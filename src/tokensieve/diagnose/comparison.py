@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tokensieve.auditing.phrases import quoted
 from tokensieve.diagnose.diagnosis import Diagnosis
 from tokensieve.diagnose.report import WithInterval, cells
 from tokensieve.escape import for_display
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.report.blocks import Block, Column, Picture, Report, Section, Table, Text
 from tokensieve.wording import count, signed
 
@@ -68,7 +67,7 @@ class Comparison:
 
     def files(self) -> dict[str, Content]:
         """summary.json and tables."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        summary = json_text(self.to_dict())
         return {
             "models.csv": csv_table(self.models),
             "words.csv": csv_table(self.words),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from tokensieve.diagnose.report import DiagnosisReport
 from tokensieve.diagnose.result import DiagnosisResult
 from tokensieve.errors import InputError
 from tokensieve.escape import for_display
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.report.blocks import Report, Section
 
 
@@ -46,7 +45,7 @@ class Diagnosis(DiagnosisResult):
 
     def files(self) -> dict[str, Content | Section]:
         """summary.json, tables and the section for a model card."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        summary = json_text(self.to_dict())
         return {
             "tokens.csv": csv_table(self.tokens),
             "uses.csv": csv_table(self.uses),

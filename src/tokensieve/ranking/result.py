@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
-from tokensieve.files import Content, csv_table
+from tokensieve.files import Content, csv_table, json_text
 from tokensieve.ranking.data import RankingData
 from tokensieve.ranking.report import report_of
 from tokensieve.ranking.standings import features_table, ranks_table
@@ -23,7 +22,7 @@ class Ranking(RankingData):
 
     def files(self) -> dict[str, Content]:
         """summary.json, ranks.csv and features.csv."""
-        summary = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        summary = json_text(self.to_dict())
         return {
             "summary.json": summary,
             "ranks.csv": csv_table(ranks_table(self.rows)),

@@ -257,7 +257,7 @@ class Verification:
     def files(self) -> dict[str, Content]:
         """summary.json, the certificate and the tables."""
         files: dict[str, Content] = {
-            "summary.json": json_text(self.to_dict(), allow_nan=False),
+            "summary.json": json_text(self.to_dict()),
             "tokens.csv": csv_table(self.token_table()),
             "flow.csv": csv_table(self.flow_table()),
             "support.csv": csv_table(self._support_table()),

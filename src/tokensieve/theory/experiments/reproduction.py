@@ -82,7 +82,7 @@ class Reproduction:
 
         Tables of token types stay with their runs.
         """
-        summary = json_text(self.to_dict(), allow_nan=False)
+        summary = json_text(self.to_dict())
         content: dict[str, Content] = {"summary.json": summary}
         for result in self.results:
             for name, table in result.tables.items():
