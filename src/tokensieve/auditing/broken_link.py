@@ -27,13 +27,15 @@ from numpy.typing import NDArray
 from tokensieve.arrays import Ints
 from tokensieve.auditing.masking import mask_texts
 from tokensieve.evidence.paired import PairedDifference
+from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 
 GroupName = Literal["all", "contradicts", "without", "removed", "inserted"]
 CHANGED_GROUPS: tuple[GroupName, ...] = ("removed", "inserted")
 ClassNames = NDArray[np.str_]
-Predictor = Callable[[pl.Series], Sequence[str] | ClassNames]  # texts → class names
+Texts = pl.Series | StoredTexts
+Predictor = Callable[[Texts], Sequence[str] | ClassNames]  # texts → class names
 
 MIN_GROUP_DOCUMENTS = 20  # of fewer, a 95% interval of an accuracy is wider than ±20 points
 # A mark that stands at one end of most of its texts was put there; elsewhere a place is drawn.
@@ -52,7 +54,7 @@ class LinkGroup:
     """
 
     name: GroupName
-    texts: pl.Series
+    texts: Texts
     labels: ClassNames
     documents: Ints
 
@@ -138,7 +140,7 @@ class GroupAccuracy:
 
 
 def link_groups(
-    texts: pl.Series,
+    texts: Texts,
     labels: ClassNames,
     contains: NDArray[np.bool_],
     mark: Mark,
@@ -176,7 +178,7 @@ def link_groups(
         if name == "removed":
             own_texts, _ = mask_texts(own_texts, mark.words, tokenizer)
         elif name == "inserted":
-            marked_texts = texts.filter(pl.Series(contains))
+            marked_texts = texts.gather(np.flatnonzero(contains))
             own_texts = insert_mark(own_texts, mark, marked_texts, tokenizer)
         groups.append(LinkGroup(name, own_texts, labels[documents], documents))
     return groups
@@ -270,7 +272,7 @@ def group_accuracies(
 
 
 def documents_containing(
-    texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer
+    texts: Texts, tokens: Sequence[str], tokenizer: Tokenizer
 ) -> NDArray[np.bool_]:
     """Whether each text contains one of the tokens, formatting included, shape (n,)."""
     from tokensieve.text.vocabulary import count_texts

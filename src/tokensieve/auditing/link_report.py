@@ -24,6 +24,7 @@ from tokensieve.auditing.broken_link import (
     Judge,
     LinkGroup,
     Mark,
+    Texts,
     documents_containing,
     group_accuracies,
     judge_of_model,
@@ -37,7 +38,6 @@ from tokensieve.model.storage import read_model
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
 from tokensieve.read.settings import ReadSettings
-from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.report.blocks import Block, Column, Section, Table, Text, ValueAndInterval
 from tokensieve.text.tokenizers import Tokenizer
 from tokensieve.wording import percent
@@ -199,7 +199,7 @@ class LinkDocuments:
     """
 
     name: str
-    texts: pl.Series
+    texts: Texts
     labels: ClassNames
     units: Ints | None
     tokenizer: Tokenizer
@@ -275,7 +275,7 @@ class RepairJudgement:
         corpus = read_corpus(source, _reading_of(before))
         assert first.vocabulary is not None
         tokenizer = first.vocabulary.tokenizer
-        texts = texts_of(corpus)
+        texts = corpus.texts[:]
         documents = LinkDocuments(
             name=corpus.name,
             texts=texts,
@@ -302,16 +302,11 @@ class NamedJudge(NamedTuple):
     judge: Judge
 
 
-def texts_of(corpus: Corpus) -> pl.Series:
-    """The texts in memory."""
-    return corpus.texts[:] if isinstance(corpus.texts, StoredTexts) else corpus.texts
-
-
-def class_predictor(model: Model) -> Callable[[pl.Series], ClassNames]:
+def class_predictor(model: Model) -> Callable[[Texts], ClassNames]:
     """The class name that a model predicts for each text."""
     names = np.array([str(name) for name in model.classes])
 
-    def predict(texts: pl.Series) -> NDArray[np.str_]:
+    def predict(texts: Texts) -> NDArray[np.str_]:
         matrix, _ = model.count(texts)
         predicted: NDArray[np.str_] = names[decide(model.logits(matrix))]
         return predicted

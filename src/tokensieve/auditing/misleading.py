@@ -27,13 +27,11 @@ from tokensieve.auditing.link_report import (
     class_predictor,
     link_effect,
     marks_of_several_classes,
-    texts_of,
 )
 from tokensieve.auditing.predictions import Predictions, read_predictions
 from tokensieve.auditing.settings import Settings
 from tokensieve.model.attention import decide
 from tokensieve.read.corpus import Corpus
-from tokensieve.read.stored_texts import StoredTexts
 from tokensieve.task.refitted import RefitComparison
 from tokensieve.task.tasks import CorpusModel
 
@@ -64,7 +62,7 @@ def where_misleading(
     comparison: RefitComparison | None,
     settings: Settings,
 ) -> WhereMisleading:
-    """Judge the models; nothing is judged on pairs, and where test texts are not in memory.
+    """Judge the models; nothing is judged on pairs, and where test texts are on other machines.
 
     Args:
         learned: the model and its documents.
@@ -74,8 +72,8 @@ def where_misleading(
         settings: name the predictions, if any.
     """
     corpus = learned.test.corpus
-    is_stored = isinstance(corpus.texts, StoredTexts) or bool(learned.task.known_totals)
-    if is_stored or not learned.task.classifies:
+    is_elsewhere = bool(learned.task.known_totals)  # on other machines
+    if is_elsewhere or not learned.task.classifies:
         return WhereMisleading()
     documents = _documents(learned)
     marks = _marks(findings, tokens)[:MAX_MARKS]
@@ -122,7 +120,7 @@ def _documents(learned: CorpusModel) -> LinkDocuments:
     """The test documents, which were counted already."""
     test = learned.test
     corpus = test.corpus
-    texts = texts_of(corpus)
+    texts = corpus.texts
     assert learned.model.vocabulary is not None
     tokenizer = learned.model.vocabulary.tokenizer
     type_of = {str(token): number for number, token in enumerate(test.counts.tokens)}

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import polars as pl
+
 from tokensieve.auditing.any_audit import AnyAudit
 from tokensieve.auditing.balance_plan import BalancePlan
 from tokensieve.auditing.findings import Finding
@@ -131,6 +133,8 @@ def commands_for_rows(audit: AnyAudit, finding: Finding) -> NextCommands:
         return NextCommands()
     has_test_file = isinstance(audit.settings.test, str)
     is_of_test = finding.kind == "leak" and has_test_file
+    if is_of_test and _is_whole_test(audit, finding):
+        return NextCommands()
     out = _as_path(audit.invocation.out)
     again = f"{out}-without-{finding.kind}"
     copy = f"{again}{_copy_names(audit).suffix}"
@@ -147,6 +151,12 @@ def commands_for_rows(audit: AnyAudit, finding: Finding) -> NextCommands:
         audit_again=_audit_command(audit, audited, split, again),
         compare=_compare_command(audit, again),
     )
+
+
+def _is_whole_test(audit: AnyAudit, finding: Finding) -> bool:
+    """Whether a finding is about all test documents, so that without them there is no test."""
+    of_test = finding.rows.filter(pl.col("part") == "test")
+    return of_test["row"].n_unique() >= int(audit.documents["test"])
 
 
 def _leave_out_command(audit: AnyAudit, finding: Finding, copy: str) -> str:

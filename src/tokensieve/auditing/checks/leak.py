@@ -77,6 +77,8 @@ class Leak(Check):
                 "Remove these documents from the test data or their copies from training; "
                 "findings.csv lists both."
             )
+            if leaks.n_leaked == n_test:
+                action = "Choose other test data: nothing would remain without the copies."
         until = "Until then, the test accuracy may be inflated."
         is_sample = bool(audit.task.known_totals)
         if not is_sample and not leaks.is_leaked.all():
