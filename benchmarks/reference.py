@@ -77,6 +77,7 @@ RUNS: dict[str, list[list[str]]] = {
     "reproduce": [["reproduce", "synthetic", "--seeds", "1", "--jobs", "1", "--out", "OUT"]],
 }
 SKIPPED_SUFFIXES = {".png", ".svg", ".jpg", ".pdf"}
+SKIPPED_NAMES = {"SHA256SUMS"}  # also of files with times
 PAGES_WITH_TIMES = {"verify", "reproduce"}  # their tables of seconds are data of the page
 TIMES = re.compile(r'"(?:seconds|megabytes|this_run_seconds)": *(?:\{[^{}]*\}|"?[0-9.e+-]+"?)')
 VERSION = re.compile(r"\b0\.[34]\.0(?:\.dev\d+)?\b")
@@ -130,6 +131,13 @@ def normalised(path: Path, root: str) -> bytes:
     return VERSION.sub("VERSION", text.replace(root, "ROOT")).encode()
 
 
+def is_compared(run: str, path: Path) -> bool:
+    """Whether a file of a run is the same each time, apart from what `normalised` takes out."""
+    if run in PAGES_WITH_TIMES and path.suffix == ".html":
+        return False
+    return path.suffix not in SKIPPED_SUFFIXES and path.name not in SKIPPED_NAMES
+
+
 def run_all(target: Path, names: list[str]) -> None:
     """Run the commands of each name in a folder of its own and keep its normalised results."""
     for name in names:
@@ -145,8 +153,7 @@ def run_all(target: Path, names: list[str]) -> None:
                 )
             shutil.rmtree(target / name, ignore_errors=True)
             for path in sorted((folder / "OUT").rglob("*")):
-                has_times = name in PAGES_WITH_TIMES and path.suffix == ".html"
-                if path.is_file() and path.suffix not in SKIPPED_SUFFIXES and not has_times:
+                if path.is_file() and is_compared(name, path):
                     kept = target / name / path.relative_to(folder / "OUT")
                     kept.parent.mkdir(parents=True, exist_ok=True)
                     kept.write_bytes(normalised(path, temporary))
