@@ -451,7 +451,7 @@ class Endless(io.RawIOBase):
     """Standard input, or an answer of a server, that never ends; each block is counted."""
 
     headers = email.message.Message()
-    length = None
+    status = 200
 
     def __init__(self, block: bytes) -> None:
         self.block, self.bytes = block, 0
