@@ -201,3 +201,14 @@ def test_summary_is_strict_json_with_the_agreed_keys(
         "finite_gaps",
     }
     assert summary["source"] == found.name
+
+
+def test_the_first_screen_states_the_limit_and_how_much_of_it_is_proved(
+    exact: Verification, finite: Verification
+) -> None:
+    for found in (exact, finite):
+        for proved, words in (("from this point on", "Proved"), ("", "not proved")):
+            limit = replace(found.limit, proved=proved)
+            html = page(replace(found, limit=limit).report())
+            assert words in html
+            assert ("p̂ log t" in html) == (limit.direction is not None)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 STATUS: dict[Proved, str] = {
     "": " (computed, not proved)",
     "attractor": " (the limit is proved, the way there computed)",
-    "from this point on": " (proved)",
+    "from this point on": " (proved from the last computed point on)",
 }
 
 
@@ -80,6 +80,14 @@ _MEANS = {
         "This run could not settle where attention ends up with longer training.",
         "For a model, this leaves open which tokens it would rely on if it were trained longer.",
     ),
+}
+_HOW_SURE = {
+    "from this point on": "Proved in ball arithmetic, from the last computed point on:",
+    "attractor": (
+        "Proved in ball arithmetic from every point near a later one of the path; computed up to "
+        "there:"
+    ),
+    "": "Certified in double precision, not proved:",
 }
 # The claims for people who have not read the paper, in the order of `Claim.of_theory`.
 _PLAIN = (
@@ -209,19 +217,45 @@ def _opening(found: Verification, picture: Picture) -> list[Block]:
         )
         blocks.append(Text(hint, "warning"))
     blocks.append(picture)
+    if is_settled:
+        blocks.append(Text(_statement(found.limit), only=("html",)))
     for claim, plain in zip(found.claims, _PLAIN, strict=True):
         style = _OUTCOMES[claim.outcome].style
         blocks.append(Text(f"{claim.outcome}: {plain}", style, only=("html",)))
     if is_settled:
         hint = (
-            "Next: read where attention ends up. theory/limit/checker.py proves the certificate on "
-            "its own: python checker.py certificate.npz."
+            "Next: read where attention ends up. To check the certificate without this package, "
+            "run theory/limit/checker.py: python checker.py certificate.npz."
         )
         blocks.append(Text(hint, only=("html",)))
     blocks += [
         Text(f"{for_display(note[:1].upper() + note[1:], 300)}.", "note") for note in found.notes
     ]
     return blocks
+
+
+def _statement(limit: FlowLimit) -> str:
+    """The limit in the paper's symbols, and how much of it is proved, for the first screen."""
+    face = limit.face
+    if limit.direction is None or face is None:
+        point = "p converges to a finite point, a minimum of the loss nearby"
+        return f"{_HOW_SURE[limit.proved]} {point}."
+    statement = "p follows the line p̂ log t + ρ + z*, so that p/‖p‖ tends to p̂/‖p̂‖"
+    if limit.is_max_margin:
+        statement += ", the max-margin direction of the selection"
+    if face.dimension:
+        statement += (
+            f". The score gaps between tokens that are selected together (dim V = {face.dimension}) "
+            "tend to those of z*, and all others grow like log t; the paper's Theorem 4.3 covers "
+            "dim V = 0"
+        )
+    else:
+        statement += ". All score gaps below a selected token grow like log t"
+    figures = limit.proof
+    if limit.proved == "from this point on" and "radius" in figures:
+        start = f"from log t = {figures['log_time']:.4g} on"
+        statement += f" ({start}, p stays within {figures['radius']:.3g} of the line)"
+    return f"{_HOW_SURE[limit.proved]} {statement}."
 
 
 def _lead(counts: Counts) -> str:
@@ -373,10 +407,11 @@ def _path_lines(found: Verification) -> list[str]:
         if conditions:
             line += f"; condition number {' and '.join(conditions)}"
         lines.append(line)
-    if limit.changes:
+    visible_changes = [change for change in limit.changes if change.documents]
+    if visible_changes:
         changes = ", ".join(
             f"{change.log_time:,.4g} ({change.documents})"
-            for change in limit.changes[:_MOST_CHANGES]
+            for change in visible_changes[:_MOST_CHANGES]
         )
         lines.append(
             "the highest-scoring token changes again at these values of log t (number of "
