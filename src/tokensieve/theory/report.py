@@ -245,8 +245,8 @@ def _statement(limit: FlowLimit) -> str:
         statement += ", the max-margin direction of the selection"
     if face.dimension:
         statement += (
-            f". The score gaps between tokens that are selected together (dim V = {face.dimension}) "
-            "tend to those of z*, and all others grow like log t; the paper's Theorem 4.3 covers "
+            ". The score gaps between tokens that are selected together "
+            f"(dim V = {face.dimension}) tend to those of z*, and all others grow like log t; the paper's Theorem 4.3 covers "
             "dim V = 0"
         )
     else:
