@@ -246,8 +246,8 @@ def _statement(limit: FlowLimit) -> str:
     if face.dimension:
         statement += (
             ". The score gaps between tokens that are selected together "
-            f"(dim V = {face.dimension}) tend to those of z*, and all others grow like log t; the paper's Theorem 4.3 covers "
-            "dim V = 0"
+            f"(dim V = {face.dimension}) tend to those of z*, and all others grow like log t; the "
+            "paper's Theorem 4.3 covers dim V = 0"
         )
     else:
         statement += ". All score gaps below a selected token grow like log t"
