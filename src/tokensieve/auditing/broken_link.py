@@ -35,7 +35,7 @@ GroupName = Literal["all", "contradicts", "without", "removed", "inserted"]
 CHANGED_GROUPS: tuple[GroupName, ...] = ("removed", "inserted")
 ClassNames = NDArray[np.str_]
 Texts = pl.Series | StoredTexts
-Predictor = Callable[[Texts], Sequence[str] | ClassNames]  # texts → class names
+Predictor = Callable[[pl.Series], Sequence[str] | ClassNames]  # texts → class names
 
 MIN_GROUP_DOCUMENTS = 20  # of fewer, a 95% interval of an accuracy is wider than ±20 points
 # A mark that stands at one end of most of its texts was put there; elsewhere a place is drawn.
@@ -73,7 +73,7 @@ def judge_of_model(predict: Predictor, known: ClassNames) -> Judge:
     def judge(group: LinkGroup) -> ClassNames:
         if not group.is_changed:
             return known[group.documents]
-        return np.asarray(predict(group.texts)).astype(np.str_)
+        return np.asarray(predict(group.texts[:])).astype(np.str_)
 
     return judge
 

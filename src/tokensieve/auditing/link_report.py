@@ -302,11 +302,11 @@ class NamedJudge(NamedTuple):
     judge: Judge
 
 
-def class_predictor(model: Model) -> Callable[[Texts], ClassNames]:
+def class_predictor(model: Model) -> Callable[[pl.Series], ClassNames]:
     """The class name that a model predicts for each text."""
     names = np.array([str(name) for name in model.classes])
 
-    def predict(texts: Texts) -> NDArray[np.str_]:
+    def predict(texts: pl.Series) -> NDArray[np.str_]:
         matrix, _ = model.count(texts)
         predicted: NDArray[np.str_] = names[decide(model.logits(matrix))]
         return predicted

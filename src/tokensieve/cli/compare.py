@@ -118,7 +118,7 @@ def _judge(model: _OtherModel, judgement: RepairJudgement) -> NamedJudge:
         from tokensieve.diagnose.classify import text_classifier
 
         predict = text_classifier(model.source, judgement.corpus)
-        known = predict(judgement.documents.texts)
+        known = predict(judgement.documents.texts[:])
         return NamedJudge(Path(model.source).name, judge_of_model(predict, known))
     read = read_predictions(model.source, judgement.corpus, model.column)
     return NamedJudge(read.name, judge_of_predictions(read.predicted))
