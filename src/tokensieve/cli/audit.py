@@ -114,6 +114,8 @@ def _audit(
 
 def _show_audit(result: Audit, out: Path, quiet: bool) -> int:
     """Show an audit, and what exceeds its limits; the exit status."""
+    if quiet and not result.fails:
+        return 0  # nothing is shown, so that nothing is imported for it
     from tokensieve.auditing.report import exceeded_report, exceeded_summary
     from tokensieve.report.terminal import show
 

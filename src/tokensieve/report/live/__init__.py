@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ LINKS = [
 QUADRANT_COLOURS = dict(zip(QUADRANTS, (BLUE, PALE_BLUE, ORANGE, GREY, PALE_GREY), strict=True))
 TAG_CHARACTERS = 2_000  # of the HTML around the blocks
 LONGEST_NOTE = "x" * 200  # stands for the note on types left out, while sizes are measured
+NOTE_CHARACTERS = 1_000  # more than any note on types left out takes, packed
 MIN_SHRINKING = 0.98  # of the size that would fit if all types took equal space
 
 
@@ -60,22 +62,63 @@ def data_blocks(audit: InteractiveAudit, characters: Callable[[], int]) -> dict[
     sample = sample_documents(audit, tokenizer_for_page(vocabulary) is not None)
     types = audit.tokens[: audit.tokens.height // len(audit.classes)]
     order = _types_by_need(types, sample.types)
-    colours = {"dark": DARK, "colours": CATEGORIES | QUADRANT_COLOURS}
     blocks = {
         "table": table.block,
-        "colours": packed(colours),
+        "colours": packed({"dark": DARK, "colours": CATEGORIES | QUADRANT_COLOURS}),
         "lines": _lines_block(audit),
-        "documents": documents_block(
-            audit, vocabulary, sample.documents, np.sort(order), LONGEST_NOTE
-        ),
     }
-    n_used = sum(map(len, blocks.values())) + TAG_CHARACTERS
-    budget = characters() - n_used
-    n_kept, blocks["model"] = _fitting_model(audit, vocabulary, order, table.types, budget)
-    note = _left_out(types, order, n_kept)
-    shown = np.sort(order[:n_kept])
-    blocks["documents"] = documents_block(audit, vocabulary, sample.documents, shown, note)
-    return blocks
+    cut = _Cut(audit, vocabulary, order, sample.documents, table.types)
+    # most often the whole model fits, and the documents are packed once
+    documents = cut.documents(len(order), _left_out(types, order, len(order)))
+    model = cut.model(len(order))
+    budget = characters() - sum(map(len, blocks.values())) - TAG_CHARACTERS
+    if len(documents) + len(model) + NOTE_CHARACTERS > budget:
+        budget -= len(cut.documents(len(order), LONGEST_NOTE))
+        n_kept, model = cut.fitting_model(model, budget)
+        documents = cut.documents(n_kept, _left_out(types, order, n_kept))
+    return blocks | {"documents": documents, "model": model}
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """The blocks that hold as many types as the page has room for.
+
+    Attributes:
+        audit: what the page is of.
+        vocabulary: of its model.
+        order: the types, those that are needed most first.
+        sample: the documents that are shown.
+        tabled: the types in the page's table.
+    """
+
+    audit: InteractiveAudit
+    vocabulary: Vocabulary
+    order: Ints
+    sample: Sequence[Json]
+    tabled: Ints
+
+    def documents(self, n_kept: int, note: str) -> str:
+        """The documents, with the first of the ordered types."""
+        kept = np.sort(self.order[:n_kept])
+        return documents_block(self.audit, self.vocabulary, self.sample, kept, note)
+
+    def model(self, n_kept: int) -> str:
+        """The model of the first of the ordered types."""
+        return model_block(self.audit, self.vocabulary, np.sort(self.order[:n_kept]), self.tabled)
+
+    def fitting_model(self, whole: str, budget: int) -> tuple[int, str]:
+        """How many of the ordered types are kept, and the model of these, within the budget.
+
+        `whole` is the model of all of them.
+        """
+        n_kept = len(self.order)
+        block = whole
+        while len(block) > budget and n_kept > 0:
+            # everything else alone may exceed the budget, which then is negative
+            smaller = int(MIN_SHRINKING * n_kept * budget / len(block))
+            n_kept = max(min(smaller, n_kept - 1), 0)
+            block = self.model(n_kept)
+        return n_kept, block
 
 
 def _types_by_need(types: pl.DataFrame, in_sample: Ints) -> Ints:
@@ -91,20 +134,6 @@ def _types_by_need(types: pl.DataFrame, in_sample: Ints) -> Ints:
     is_short = (types["token"].str.len_chars() <= LONGEST_TOKEN).to_numpy()
     fitting: Ints = order[is_short[order]]
     return fitting
-
-
-def _fitting_model(
-    audit: InteractiveAudit, vocabulary: Vocabulary, order: Ints, tabled: Ints, budget: int
-) -> tuple[int, str]:
-    """How many of the ordered types are kept, and the model of these, within the budget."""
-    n_kept = len(order)
-    while True:
-        block = model_block(audit, vocabulary, np.sort(order[:n_kept]), tabled)
-        if len(block) <= budget or n_kept == 0:
-            return n_kept, block
-        # everything else alone may exceed the budget, which then is negative
-        smaller = int(MIN_SHRINKING * n_kept * budget / len(block))
-        n_kept = max(min(smaller, n_kept - 1), 0)
 
 
 def _left_out(types: pl.DataFrame, order: Ints, n_kept: int) -> str:

@@ -308,6 +308,10 @@ def ranks_in_group(groups: Ints) -> Ints:
 
 # what is certainly no part of a word, a number, an address or a tag
 _PLAIN_SIGNS = r"\s!\"(),?“”«»–—…"
+_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[' ][A-Za-z]+)*")
+_BEGIN = re.compile(rf"(?<![^{_PLAIN_SIGNS}])")
+_BETWEEN = re.compile(f"[{_PLAIN_SIGNS}]+")
+_END = re.compile(rf"(?=[{_PLAIN_SIGNS}]|\Z|\.(?:\s|\Z))")
 
 
 def plain_matches(texts: Sequence[str], token: str, tokenizer: Tokenizer) -> list[Place | None]:
@@ -318,28 +322,38 @@ def plain_matches(texts: Sequence[str], token: str, tokenizer: Tokenizer) -> lis
     nothing: list[Place | None] = [None] * len(texts)
     if not isinstance(tokenizer, WordTokenizer):
         return nothing
-    is_plain = re.fullmatch(r"[A-Za-z]+(?:[' ][A-Za-z]+)*", token)
+    is_plain = _PLAIN_WORDS.fullmatch(token)
     if tokenizer.pattern != WORD or tokenizer.html == "strip" or not is_plain:
         return nothing
-    words = f"[{_PLAIN_SIGNS}]+".join(token.split(" "))
-    rule = re.compile(
-        rf"(?<![^{_PLAIN_SIGNS}]){words}(?=[{_PLAIN_SIGNS}]|\Z|\.(?:\s|\Z))",
-        re.IGNORECASE if tokenizer.lowercase else 0,
-    )
-    first_word = token.partition(" ")[0]
-    return [_first_match(text, first_word, rule, tokenizer.lowercase) for text in texts]
+    words = token.split(" ")
+    return [_first_match(text, words, tokenizer.lowercase) for text in texts]
 
 
-def _first_match(
-    text: str, first_word: str, rule: re.Pattern[str], lowercase: bool
-) -> Place | None:
-    """The rule's first match; it is tried only where the first word stands, which is fast."""
+def _first_match(text: str, words: Sequence[str], lowercase: bool) -> Place | None:
+    """Where the words stand first."""
     folded = text.lower() if lowercase else text
     if len(folded) != len(text):  # a letter whose lower case is longer: places differ
         return None
-    at = folded.find(first_word)
+    at = folded.find(words[0])
     while at >= 0:
-        if match := rule.match(text, at):
-            return match.span()
-        at = folded.find(first_word, at + 1)
+        end = _end_of_words(folded, at, words)
+        if end is not None:
+            return at, end
+        at = folded.find(words[0], at + 1)
     return None
+
+
+def _end_of_words(text: str, start: int, words: Sequence[str]) -> int | None:
+    """Where words that begin at a place end; None if they do not stand there between plain signs.
+
+    One expression for each token would take more time to compile than to match.
+    """
+    if not _BEGIN.match(text, start):
+        return None
+    end = start + len(words[0])
+    for word in words[1:]:
+        between = _BETWEEN.match(text, end)
+        if between is None or not text.startswith(word, between.end()):
+            return None
+        end = between.end() + len(word)
+    return end if _END.match(text, end) else None
