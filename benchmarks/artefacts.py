@@ -99,7 +99,7 @@ from tokensieve.auditing.artefacts.candidates import (
     candidate_words,
 )
 from tokensieve.auditing.artefacts.score import ACCUSED, LIKELY, POSSIBLE
-from tokensieve.auditing.artefacts.traits import TRAITS, Usual, observe
+from tokensieve.auditing.artefacts.traits import TRAITS, Asked, Usual, observe
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.evidence.intervals import Share
 from tokensieve.text.counts import Counts
@@ -149,11 +149,11 @@ def collect(name: str) -> None:
     frame = draw(name)
     labels = frame["label"].to_numpy()
     use = word_use(frame["text"], labels)
-    pool = [*candidate_words(use), *candidate_phrases(use)]
-    usual = Usual.of(use, pool)
+    asked = Asked.all_of(use, [*candidate_words(use), *candidate_phrases(use)])
+    usual = Usual.of(asked)
     rows = [
         row_of(name, one.candidate, asdict(one.traits))
-        for one in observe(use, usual, frame["text"], pool)
+        for one in observe(asked, usual, frame["text"])
     ]
     plants = []
     rng = np.random.default_rng([5, *name.encode()])
@@ -196,7 +196,7 @@ def mark_rows(
     use = word_use(planted.texts, labels)
     pool = [*candidate_words(use), *candidate_phrases(use)]
     marks = [one for one in pool if is_mark(one, planted)]
-    observed = observe(use, usual, planted.texts, marks, pool)
+    observed = observe(Asked(use, marks, pool), usual, planted.texts)
     return [(one.candidate, asdict(one.traits)) for one in observed]
 
 

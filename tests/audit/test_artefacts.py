@@ -16,7 +16,8 @@ from tokensieve.auditing.artefacts.candidates import (
     Candidate,
     budget_of_class,
 )
-from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, Area, ClassTexts, UsualArea
+from tokensieve.auditing.artefacts.class_texts import Area
+from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, UsualArea
 from tokensieve.auditing.artefacts.controls import Gaps, place_at
 from tokensieve.auditing.artefacts.neighbours import Neighbours, shrunk_excess
 from tokensieve.auditing.artefacts.reasons import reasons
@@ -87,8 +88,8 @@ def test_a_control_word_is_put_anywhere_in_its_documents_also_at_their_edges() -
     """As in a text that a mark is put into: in short ones, most places are at an edge."""
     texts = ["one", "two three", "", "four five six", "seven"]
     use = word_use(texts, [0, 1, 0, 1, 1])
-    gaps = Gaps.of(use, np.array([0, 1, 2, 3]))
-    assert np.bincount(gaps.documents, minlength=5).tolist() == [2, 3, 0, 4, 0]
+    gaps = Gaps.of(use)
+    assert np.bincount(gaps.documents, minlength=5).tolist() == [2, 3, 0, 4, 2]
     rng = np.random.default_rng(0)
     drawn = np.array([gaps.draw(np.array([0, 1, 2, 3]), rng) for _ in range(900)])
     for column, n_gaps in enumerate((2, 3, 4)):
@@ -105,11 +106,11 @@ def test_the_context_area_is_that_of_centroids_without_each_document() -> None:
     words = [f"w{chr(97 + i)}" for i in range(20)]
     texts = [" ".join(rng.choice(words, 8)) for _ in range(60)]
     use = word_use(texts, [0] * 50 + [1] * 10)
-    own = ClassTexts.of(use, 0)
+    own = use.class_texts(0)
     held = np.flatnonzero([words[0] in text.split() for text in texts[:50]])
     target = use.type_of[words[0]]
     is_left_out = own._coming_with(np.isin(own.documents, held)[:, None])[:, 0]
-    is_left_out[target] = True
+    is_left_out[own.types == target] = True
     vectors = own.vectors.toarray() * ~is_left_out
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     contains = np.isin(own.documents, held)

@@ -28,17 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from tokensieve.arrays import Bools, Floats, Ints
+from tokensieve.arrays import Ints
 from tokensieve.auditing.artefacts.candidates import Candidate, wilson_lower
+from tokensieve.auditing.artefacts.class_texts import Area
 from tokensieve.auditing.artefacts.use import WordUse
-from tokensieve.evidence.score_ranks import middle_ranks
 
-MAX_DOCUMENTS = 6_000  # of a class; a draw of more moves an AUC by less than its standard error
-MIN_EACH = 3  # documents with a word and without it, below which there is no AUC
-COMES_WITH = 0.8  # of the candidate's documents
-SAME_DOCUMENTS = 0.5  # Jaccard index
 ORDINARY_PER_CLASS = 24
 ORDINARY_IN_ALL = 400
 MIN_ORDINARY_DOCUMENTS = 5
@@ -47,23 +42,6 @@ LEAST_COMPANY = 0.6  # of an area: where most words keep less, its absence says 
 NORMAL_SPREAD = 1.4826  # the standard deviation of a normal law, in median absolute deviations
 MAX_USUAL = 0.9  # of an area: ordinary words keep less company than a template
 ROUNDING = 1e-9  # of sums of products of unit vectors
-SCORE_DIGITS = 9  # of a document's score: copies of a text tie, whatever the order of sums
-WORDS_AT_ONCE = 64  # columns of the dense matrices; bounds their memory
-
-
-@dataclass(frozen=True)
-class Area:
-    """An area under the ROC curve.
-
-    Attributes:
-        auc: ½ if there are too few documents.
-        error: its standard error where nothing tells; infinite if there are too few documents.
-        n_with: documents that contain the word.
-    """
-
-    auc: float
-    error: float
-    n_with: int
 
 
 @dataclass(frozen=True)
@@ -103,7 +81,7 @@ def context_areas(
     for i, candidate in enumerate(candidates):
         by_class.setdefault(main_class(use, candidate), []).append(i)
     for label, places in by_class.items():
-        texts = ClassTexts.of(use, label)
+        texts = use.class_texts(label)
         documents = [candidates[i].documents for i in places]
         own_types = [np.append(types_of(use, candidates[i]), left_out[i]) for i in places]
         for i, area in zip(places, texts.areas(documents, own_types), strict=True):
@@ -131,7 +109,7 @@ def usual_area(use: WordUse, ordinary: Sequence[Ints]) -> UsualArea:
     for label, words in enumerate(ordinary):
         chosen = spread_over_frequency(words, counts.present[:, label], n_each)
         own_types = [np.array([word]) for word in chosen.tolist()]
-        areas += ClassTexts.of(use, label).areas(counts.holders(chosen), own_types)
+        areas += use.class_texts(label).areas(counts.holders(chosen), own_types)
     return fitted_line([area for area in areas if np.isfinite(area.error)])
 
 
@@ -184,97 +162,3 @@ def area_of_most(areas: Sequence[Area]) -> UsualArea:
         return UNKNOWN_AREA
     spread = NORMAL_SPREAD * np.median(np.abs(known - np.median(known)))
     return UsualArea(float(np.median(known)), 0.0, float(spread), most_documents=1)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTexts:
-    """The documents of a class as unit vectors of their weighted words.
-
-    Attributes:
-        documents: the class's documents, or a draw of them, ascending, shape (n,).
-        presence: 1 where one contains a word, shape (n, |S|).
-        vectors: the same, weighted, each row of length 1.
-    """
-
-    documents: Ints
-    presence: sp.csr_array
-    vectors: sp.csr_array
-
-    @classmethod
-    def of(cls, use: WordUse, label: int) -> ClassTexts:
-        """The documents of a class."""
-        documents = use.documents_of_class(label)
-        if len(documents) > MAX_DOCUMENTS:
-            drawn = np.random.default_rng(0).choice(documents, MAX_DOCUMENTS, replace=False)
-            documents = np.sort(drawn)
-        presence = use.presence(documents)
-        weighted = sp.csr_array(presence @ sp.diags_array(use.weight))
-        lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
-        vectors = sp.csr_array(sp.diags_array(1 / np.maximum(lengths, 1e-12)) @ weighted)
-        return cls(documents, presence, vectors)
-
-    def areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
-        """The context AUC of words, given the documents and the types of each."""
-        areas: list[Area] = []
-        for i in range(0, len(documents), WORDS_AT_ONCE):
-            areas += self._areas(documents[i : i + WORDS_AT_ONCE], own_types[i : i + WORDS_AT_ONCE])
-        return areas
-
-    def _areas(self, documents: Sequence[Ints], own_types: Sequence[Ints]) -> list[Area]:
-        contains = np.column_stack(
-            [np.isin(self.documents, containing) for containing in documents]
-        )
-        is_left_out = self._coming_with(contains)
-        for column, types in enumerate(own_types):
-            is_left_out[types, column] = True
-        scores = np.round(self._scores(contains, is_left_out), SCORE_DIGITS)
-        return [
-            area_of_ranks(middle_ranks(column), is_containing)
-            for column, is_containing in zip(scores.T, contains.T, strict=True)
-        ]
-
-    def _scales(self, is_left_out: Bools) -> Floats:
-        """What gives a document's vector length 1 without what is left out, or 0."""
-        squares = self.vectors.multiply(self.vectors)
-        remaining = 1 - np.asarray(squares @ is_left_out.astype(float))
-        has_words = remaining > ROUNDING
-        return np.where(has_words, 1 / np.sqrt(np.where(has_words, remaining, 1.0)), 0.0)
-
-    def _scores(self, contains: Bools, is_left_out: Bools) -> Floats:
-        """Each document's score for each candidate (module docstring), shape (n, candidates)."""
-        scale = self._scales(is_left_out)
-        is_kept = ~is_left_out
-        sum_with = np.asarray(self.vectors.T @ (contains * scale)) * is_kept
-        sum_all = np.asarray(self.vectors.T @ scale) * is_kept
-        near_with = np.asarray(self.vectors @ sum_with) * scale
-        near_without = np.asarray(self.vectors @ sum_all) * scale - near_with
-
-        # a document is left out of its own side: its product with itself is 1
-        n_with = contains.sum(axis=0)
-        n_without = len(contains) - n_with
-        self_product = (scale > 0).astype(float)
-        mean_with = (near_with - self_product * contains) / np.maximum(n_with - contains, 1)
-        mean_without = (near_without - self_product * ~contains) / np.maximum(
-            n_without - ~contains, 1
-        )
-        return np.asarray(mean_with - mean_without)
-
-    def _coming_with(self, contains: Bools) -> Bools:
-        """Which words come with each candidate nearly always, or have much the same documents."""
-        n_both = np.asarray(self.presence.T @ contains.astype(float))
-        n_with = contains.sum(axis=0)
-        n_documents = np.asarray(self.presence.sum(axis=0)).ravel()[:, None]
-        either = n_with + n_documents - n_both
-        return np.asarray((n_both >= COMES_WITH * n_with) | (n_both >= SAME_DOCUMENTS * either))
-
-
-def area_of_ranks(ranks: Floats, contains: Bools) -> Area:
-    """The area under the ROC curve of one candidate's scores, by their ranks."""
-    n_with = int(contains.sum())
-    n_without = len(contains) - n_with
-    if min(n_with, n_without) < MIN_EACH:
-        return Area(0.5, np.inf, n_with)
-    n_pairs = n_with * n_without
-    auc = (ranks[contains].sum() - n_with * (n_with + 1) / 2) / n_pairs
-    error = np.sqrt((len(contains) + 1) / (12 * n_pairs))
-    return Area(float(auc), float(error), n_with)

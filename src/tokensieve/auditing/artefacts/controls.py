@@ -22,7 +22,7 @@ from tokensieve.auditing.artefacts.candidates import (
     candidate_words,
     wilson_lower,
 )
-from tokensieve.auditing.artefacts.context import ClassTexts
+from tokensieve.auditing.artefacts.class_texts import Area
 from tokensieve.auditing.artefacts.neighbours import (
     PairRates,
     distances_to_edge,
@@ -37,10 +37,12 @@ from tokensieve.auditing.artefacts.search import ArtefactSearch
 from tokensieve.auditing.artefacts.traits import (
     INSERTED_RANGE,
     MAX_COVERAGE,
+    Asked,
     Traits,
     Usual,
     apart_of,
     observe,
+    types_of_peers,
 )
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.evidence.intervals import LEVEL
@@ -137,36 +139,51 @@ def run_controls(found: ArtefactSearch, seed: int) -> Controls:
     counts = found.use.counts
     largest = np.argsort(-counts.class_sizes, kind="stable")[:MAX_CLASSES]
     n_trials = int(np.clip(TRIALS_IN_ALL // max(len(largest), 1), MIN_TRIALS, MAX_TRIALS))
+    gaps = Gaps.of(found.use)
     limits: list[DetectionLimit] = []
     for label in sorted(largest.tolist()):
-        limits += limits_of_class(found, label, n_trials, rng)
+        limits += limits_of_class(found, label, gaps, n_trials, rng)
     alarms = [false_alarms(found, rng) for _ in range(N_SHUFFLES)]
     return Controls(tuple(limits), sum(alarms), N_SHUFFLES)
 
 
 def limits_of_class(
-    found: ArtefactSearch, label: int, n_trials: int, rng: np.random.Generator
+    found: ArtefactSearch, label: int, gaps: Gaps, n_trials: int, rng: np.random.Generator
 ) -> list[DetectionLimit]:
     """How many words put into a class are found, at each rate."""
     use = found.use
     documents = use.documents_of_class(label)
-    texts = ClassTexts.of(use, label)
-    gaps = Gaps.of(use, documents)
-    pool = [
-        candidate.candidate for candidate in found.scored if label in candidate.candidate.classes
-    ]
-    limits = []
+    inserted: list[InsertedWord] = []
     for rate in RATES:
         n_documents = round(rate * len(documents))
-        n_found = 0
         if is_candidate(found, label, n_documents):
             words = [
                 inserted_word(use, label, rng.choice(documents, n_documents, replace=False))
                 for _ in range(n_trials)
             ]
-            n_found = n_accused(words, texts, gaps, pool, found, rng)
-        limits.append(DetectionLimit(use.counts.classes[label], rate, n_found, n_trials))
-    return limits
+            inserted += [InsertedWord(word, gaps.draw(word.documents, rng), rate) for word in words]
+    rates_of_accused = [
+        one.rate
+        for one, is_found in zip(inserted, are_accused(inserted, label, found), strict=True)
+        if is_found
+    ]
+    name = use.counts.classes[label]
+    return [DetectionLimit(name, rate, rates_of_accused.count(rate), n_trials) for rate in RATES]
+
+
+@dataclass(frozen=True, eq=False)
+class InsertedWord:
+    """A word that was put into documents of a class.
+
+    Attributes:
+        candidate: the word.
+        places: the gaps that it stands in.
+        rate: of the class's documents that got it.
+    """
+
+    candidate: Candidate
+    places: Ints
+    rate: float
 
 
 def is_candidate(found: ArtefactSearch, label: int, n_documents: int) -> bool:
@@ -179,7 +196,7 @@ def is_candidate(found: ArtefactSearch, label: int, n_documents: int) -> bool:
     counts = found.use.counts
     share = counts.class_sizes[label] / counts.n_documents
     n_choices = counts.n_classes * (counts.n_classes - 1)
-    n_tests = int((counts.present.sum(axis=1) >= MIN_DOCUMENTS).sum())
+    n_tests = int((found.use.n_documents >= MIN_DOCUMENTS).sum())
     p_value = share**n_documents * n_choices
     p_of_significant = [candidate.candidate.p_value for candidate in found.scored]
     is_significant = p_value * n_tests < LEVEL or p_value <= max(p_of_significant, default=0.0)
@@ -206,53 +223,61 @@ def inserted_word(use: WordUse, label: int, documents: Ints) -> Candidate:
     )
 
 
-def n_accused(
-    words: Sequence[Candidate],
-    texts: ClassTexts,
-    gaps: Gaps,
-    pool: Sequence[Candidate],
-    found: ArtefactSearch,
-    rng: np.random.Generator,
-) -> int:
-    """How many of some inserted words the score accuses."""
-    certainty = words[0].certainty
-    is_single = [len(rival.words) == 1 for rival in pool]
-    peers = [
-        rival
-        for rival, is_word in zip(pool, is_single, strict=True)
-        if is_word and rival.certainty >= certainty - NEARLY_AS_CERTAIN
+def are_accused(inserted: Sequence[InsertedWord], label: int, found: ArtefactSearch) -> list[bool]:
+    """Which of some words that were put into a class the score accuses."""
+    if not inserted:
+        return []
+    use = found.use
+    pool = [
+        rival.candidate
+        for rival in found.scored
+        if label in rival.candidate.classes and len(rival.candidate.words) == 1
     ]
-    left_out = np.array([rival.type for rival in peers if rival.type >= 0], dtype=np.int64)
-    areas = texts.areas([word.documents for word in words], [left_out] * len(words))
-    rates = found.usual.pairs[words[0].classes[0]]
-    traits = []
-    for word, area in zip(words, areas, strict=True):
-        places = gaps.draw(word.documents, rng)
-        traits.append(
-            Traits(
-                apart=apart_of(area, found.usual, words[0].classes[0]),
-                inserted=inserted_at(found.use, places, rates),
-                peers=float(np.log1p(len(peers))),
-                constancy=constancy_at(found.use, places),
-                coverage=min(word.coverage, MAX_COVERAGE),
-                certainty=word.certainty,
-                kinship=0.0,
-                repeated=0.0,
-                joined=0.0,
-                relatives=0.0,
-                phrase=0.0,
-                group=0.0,
-                edge=0.0,
-                run=0.0,
-                place=place_at(found.use, places),
-            )
-        )
-    return int((fitted_model().probabilities(traits) >= ACCUSED).sum())
+    peers = [peers_among(pool, word.candidate.certainty) for word in inserted]
+    left_out = [types_of_peers(of_word, np.arange(len(of_word))) for of_word in peers]
+    documents = [word.candidate.documents for word in inserted]
+    areas = use.class_texts(label).areas(documents, left_out)
+    traits = [
+        traits_of_inserted(found, word, area, len(of_word))
+        for word, area, of_word in zip(inserted, areas, peers, strict=True)
+    ]
+    is_accused = fitted_model().probabilities(traits) >= ACCUSED
+    return [bool(one) for one in is_accused]
+
+
+def peers_among(pool: Sequence[Candidate], certainty: float) -> list[Candidate]:
+    """The words that predict a class about as reliably as an inserted one, or better."""
+    return [rival for rival in pool if rival.certainty >= certainty - NEARLY_AS_CERTAIN]
+
+
+def traits_of_inserted(
+    found: ArtefactSearch, word: InsertedWord, area: Area, n_peers: int
+) -> Traits:
+    """The traits of an inserted word, given its context AUC and the number of its peers."""
+    use = found.use
+    label = word.candidate.classes[0]
+    return Traits(
+        apart=apart_of(area, found.usual, label),
+        inserted=inserted_at(use, word.places, found.usual.pairs[label]),
+        peers=float(np.log1p(n_peers)),
+        constancy=constancy_at(use, word.places),
+        coverage=min(word.candidate.coverage, MAX_COVERAGE),
+        certainty=word.candidate.certainty,
+        kinship=0.0,
+        repeated=0.0,
+        joined=0.0,
+        relatives=0.0,
+        phrase=0.0,
+        group=0.0,
+        edge=0.0,
+        run=0.0,
+        place=place_at(use, word.places),
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Where a word can be put into the texts of a class: between two words, or at an edge.
+    """Where a word can be put into texts: between two words, or at an edge.
 
     Attributes:
         places: the positions before which it can stand, ascending.
@@ -263,13 +288,11 @@ class Gaps:
     documents: Ints
 
     @classmethod
-    def of(cls, use: WordUse, documents: Ints) -> Gaps:
-        """All gaps of some documents."""
+    def of(cls, use: WordUse) -> Gaps:
+        """All gaps of all documents."""
         order = use.order
         is_in_text = edge_of(order, order.ids[:-1], order.ids[1:]) >= 0
-        is_searched = np.zeros(use.counts.n_documents, dtype=bool)
-        is_searched[documents] = True
-        places = np.flatnonzero(is_in_text & is_searched[order.documents[1:]]) + 1
+        places = np.flatnonzero(is_in_text) + 1
         return cls(places, order.documents[places].astype(np.int64))
 
     def draw(self, documents: Ints, rng: np.random.Generator) -> Ints:
@@ -315,5 +338,6 @@ def false_alarms(found: ArtefactSearch, rng: np.random.Generator) -> int:
     candidates = candidate_words(mixed)
     if not candidates:
         return 0
-    observed = observe(mixed, Usual.of(mixed, candidates), found.texts, candidates)
+    asked = Asked.all_of(mixed, candidates)
+    observed = observe(asked, Usual.of(asked), found.texts)
     return sum(candidate.probability >= ACCUSED for candidate in scored(observed))

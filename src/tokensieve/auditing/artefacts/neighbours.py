@@ -21,7 +21,6 @@ small for a word, or a phrase at an edge, that stands beside whatever the text h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -262,7 +261,8 @@ def beyond_fixed_run(order: WordOrder, places: Ints, step: int) -> Ints:
     for _ in range(MAX_RUN):
         words = order.ids[places]
         is_there = is_at_edge(order, places)
-        if is_there.mean() > 1 - CONSTANT or most_frequent_share(words) < CONSTANT:
+        is_constant = np.mean(words == middle_word(words)) >= CONSTANT
+        if is_there.mean() > 1 - CONSTANT or not is_constant:
             break
         places = np.where(is_there, places, places + step)
     return places
@@ -296,18 +296,23 @@ def is_edge(order: WordOrder, places: Ints) -> bool:
 
 def constant_word(order: WordOrder, places: Ints) -> str:
     """The word at nearly all of these places; empty if there is none, or if they are edges."""
-    words, n = np.unique(order.ids[places], return_counts=True)
-    most_frequent = int(np.argmax(n))
-    is_constant = n[most_frequent] >= CONSTANT * len(places) and words[most_frequent] < len(
-        order.words
-    )
-    return order.words[words[most_frequent]] if is_constant else ""
+    words = order.ids[places]
+    middle = middle_word(words)
+    is_constant = np.count_nonzero(words == middle) >= CONSTANT * len(places)
+    return order.words[middle] if is_constant and middle < len(order.words) else ""
+
+
+def middle_word(words: Integers) -> int:
+    """The median: of all words, the only one that can be at more than half of the places."""
+    middle = len(words) // 2
+    return int(np.partition(words, middle)[middle])
 
 
 def most_frequent_share(words: Integers) -> float:
     """The fraction of the most frequent of some words."""
-    _, n = np.unique(words, return_counts=True)
-    return float(n.max() / n.sum())
+    in_order = np.sort(words)
+    ends = np.append(np.flatnonzero(in_order[1:] != in_order[:-1]), len(words) - 1)
+    return float(np.diff(ends, prepend=-1).max() / len(words))
 
 
 def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
@@ -317,8 +322,10 @@ def slot_rivals(order: WordOrder, candidate: Candidate) -> list[str]:
     A text with one of them does not contain the word, whatever the text is about, so they may not
     tell where it stands.
     """
+    if len(candidate.words) > 1:
+        return []
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
-    if len(candidate.words) > 1 or not len(begins):
+    if not len(begins):
         return []
     if not is_fixed_phrase(order, begins - 1, begins + 1):
         return []
@@ -335,9 +342,10 @@ def same_slots(order: WordOrder, begins: Ints) -> Ints:
     is_same[[0, -1]] = False
     has_neighbour = False
     for step in (-1, 1):
-        neighbours, n = np.unique(order.ids[begins + step], return_counts=True)
-        if n.max() >= CONSTANT * len(begins):
-            is_same &= np.roll(order.ids, -step) == neighbours[np.argmax(n)]
+        neighbours = order.ids[begins + step]
+        middle = middle_word(neighbours)
+        if np.count_nonzero(neighbours == middle) >= CONSTANT * len(begins):
+            is_same &= np.roll(order.ids, -step) == middle
             has_neighbour = True
     return np.flatnonzero(is_same & has_neighbour)
 
@@ -363,29 +371,22 @@ def words_at_one_distance(order: WordOrder, candidate: Candidate) -> list[str]:
     """
     begins = order.begins(candidate.words)[:MAX_OCCURRENCES]
     n_words = len(candidate.words)
-    before = range(-MAX_DISTANCE, 0)
     behind = range(n_words, n_words + MAX_DISTANCE)
-    words_at_each = [_words_at(order, begins, distance) for distance in (*before, *behind)]
-    return [order.spellings[word] for word in _fixed_words(words_at_each).tolist()]
-
-
-def _words_at(order: WordOrder, begins: Ints, distance: int) -> Ints:
-    """The spelled words at a distance from some positions, in the same text."""
-    places = np.clip(begins + distance, 0, len(order.ids) - 1)
+    distances = np.array([*range(-MAX_DISTANCE, 0), *behind])
+    places = np.clip(begins[:, None] + distances, 0, len(order.ids) - 1)
     words = order.spelled[places]
-    is_same_text = order.documents[places] == order.documents[begins]
-    return np.asarray(words[is_same_text & (words >= 0)])
+    is_same_text = order.documents[places] == order.documents[begins][:, None]
+    occurrence, column = np.nonzero(is_same_text & (words >= 0))
+    fixed = _fixed_words(words[occurrence, column], column, len(distances))
+    return [order.spellings[word] for word in fixed.tolist()]
 
 
-def _fixed_words(words_at_each: Sequence[Ints]) -> Ints:
-    """The words that mostly stand at one distance, ascending, given the words at each distance."""
-    words, number = np.unique(np.concatenate(words_at_each), return_inverse=True)
-    n_at_each = [len(at_distance) for at_distance in words_at_each]
-    column = np.repeat(np.arange(len(n_at_each)), n_at_each)
-    counts = np.zeros((len(words), len(n_at_each)), dtype=np.int64)
-    np.add.at(counts, (number, column), 1)
-
+def _fixed_words(words: Integers, columns: Ints, n_columns: int) -> Integers:
+    """The words that mostly stand at one distance, ascending, given the distance of each."""
+    distinct, number = np.unique(words, return_inverse=True)
+    cells = np.bincount(number * n_columns + columns, minlength=len(distinct) * n_columns)
+    counts = cells.reshape(len(distinct), n_columns)
     total = counts.sum(axis=1)
     most_at_one_distance = counts.max(axis=1, initial=0)
     is_fixed = (total >= MIN_AT_DISTANCE) & (most_at_one_distance >= CONSTANT * total)
-    return np.asarray(words[is_fixed])
+    return np.asarray(distinct[is_fixed])

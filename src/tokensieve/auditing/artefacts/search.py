@@ -9,7 +9,7 @@ import polars as pl
 from tokensieve.arrays import Ints
 from tokensieve.auditing.artefacts.candidates import candidate_phrases, candidate_words
 from tokensieve.auditing.artefacts.score import Scored, scored
-from tokensieve.auditing.artefacts.traits import Usual, observe
+from tokensieve.auditing.artefacts.traits import Asked, Usual, observe
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.read.stored_texts import StoredTexts
 
@@ -42,6 +42,7 @@ def search(
         units: the group of each document, if documents belong together; evidence is one for each.
     """
     candidates = [*candidate_words(use, units), *candidate_phrases(use, units)]
-    usual = Usual.of(use, candidates)
-    observed = observe(use, usual, texts, candidates)
+    asked = Asked.all_of(use, candidates)
+    usual = Usual.of(asked)
+    observed = observe(asked, usual, texts)
     return ArtefactSearch(use, texts, usual, scored(observed))

@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from tokensieve.arrays import Floats, Ints
+from tokensieve.arrays import Bools, Floats, Ints
 from tokensieve.auditing.artefacts.candidates import (
     MIN_DOCUMENTS,
     Candidate,
     wilson_lower,
 )
+from tokensieve.auditing.artefacts.class_texts import Area
 from tokensieve.auditing.artefacts.context import (
     UNKNOWN_AREA,
-    Area,
     UsualArea,
     area_of_most,
     context_areas,
@@ -46,6 +47,12 @@ MAX_ENDING = 2  # letters in which relatives differ at the end of the shorter on
 MIN_RELATIVE_DOCUMENTS = 3
 JOINED_BEFORE = r"(?:\w[/_=@#?%:.]|\[|\d-)"
 JOINED_AFTER = r"(?:[/_=@#?%:.]\w|-\d|\])"
+BETWEEN_WORDS = r"[\W_]*"
+# The same with larger sets of characters, whose expressions compile in a fraction of the time: they
+# match wherever those above do.
+MAYBE_BEFORE = r"(?:[^ ][/_=@#?%:.-]|\[)"
+MAYBE_AFTER = r"(?:[/_=@#?%:.-][^ ]|\])"
+MAYBE_BETWEEN = "[^a-z0-9]*"
 LARGEST_ERROR = 0.3  # of an area of few documents, or of none
 SPREAD_APART = 0.02  # of the areas of words put in at random, beyond chance
 SPREAD_USUAL = 0.03  # of those of ordinary words, if fewer than show their own
@@ -111,6 +118,37 @@ class Traits:
 TRAITS = tuple(field.name for field in fields(Traits))
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Candidates that are asked about, with what is known of them together.
+
+    Attributes:
+        use: the words of the texts.
+        candidates: what is asked about.
+        pool: all candidates, among which are the peers.
+    """
+
+    use: WordUse
+    candidates: Sequence[Candidate]
+    pool: Sequence[Candidate]
+
+    @classmethod
+    def all_of(cls, use: WordUse, candidates: Sequence[Candidate]) -> Asked:
+        """All candidates of some texts."""
+        return cls(use, candidates, candidates)
+
+    @cached_property
+    def peers(self) -> list[Ints]:
+        """The places of each candidate's peers in the pool."""
+        return peers_of(self.candidates, self.pool, self.use.counts.n_documents)
+
+    @cached_property
+    def areas(self) -> list[Area]:
+        """The context AUC of each candidate."""
+        left_out = types_left_out(self.use, self.candidates, self.pool, self.peers)
+        return context_areas(self.use, self.candidates, left_out)
+
+
 @dataclass(frozen=True)
 class Usual:
     """What is usual in a set of texts, against which candidates are compared.
@@ -129,8 +167,9 @@ class Usual:
     pairs: list[PairRates]
 
     @classmethod
-    def of(cls, use: WordUse, candidates: Sequence[Candidate]) -> Usual:
+    def of(cls, asked: Asked) -> Usual:
         """What is usual in these texts; with few ordinary words, what is among the candidates."""
+        use = asked.use
         n_classes = use.counts.n_classes
         ordinary = [ordinary_words(use, label) for label in range(n_classes)]
         area = usual_area(use, ordinary)
@@ -141,9 +180,7 @@ class Usual:
         told = tuple(written * has_own for has_own in has_ordinary)
         area_of_candidates = UNKNOWN_AREA
         if min(area.at(MIN_DOCUMENTS), area.at(area.most_documents)) < LEAST_USUAL:
-            peers = peers_of(candidates, candidates, use.counts.n_documents)
-            left_out = types_left_out(use, candidates, candidates, peers)
-            area_of_candidates = area_of_most(context_areas(use, candidates, left_out))
+            area_of_candidates = area_of_most(asked.areas)
         pairs = pair_rates(use.order, use.counts.labels, n_classes)
         return cls(area, area_of_candidates, told, pairs)
 
@@ -163,27 +200,19 @@ class Observed:
     neighbours: Neighbours
 
 
-def observe(
-    use: WordUse,
-    usual: Usual,
-    texts: pl.Series | StoredTexts,
-    candidates: Sequence[Candidate],
-    pool: Sequence[Candidate] | None = None,
-) -> list[Observed]:
+def observe(asked: Asked, usual: Usual, texts: pl.Series | StoredTexts) -> list[Observed]:
     """The traits of candidates.
 
     Args:
-        use: the words of the texts.
-        usual: what is usual in them.
+        asked: the candidates.
+        usual: what is usual in their texts.
         texts: the texts themselves, in the same order.
-        candidates: what is asked about.
-        pool: all candidates, among which are the peers; those asked about if None.
     """
+    use = asked.use
     counts = use.counts
-    pool = candidates if pool is None else pool
-    peers = peers_of(candidates, pool, counts.n_documents)
-    left_out = types_left_out(use, candidates, pool, peers)
-    areas = context_areas(use, candidates, left_out)
+    candidates = asked.candidates
+    peers = asked.peers
+    areas = asked.areas
     relatives = Relatives.of(use)
     joined = joined_fractions(
         texts,
@@ -331,12 +360,22 @@ def joined_fractions(
     sizes = [len(sample) for sample in samples]
     if not samples:
         return np.empty(0)
-    patterns = pl.Series([joined_pattern(words) for words in phrases], dtype=pl.String)
     number = np.repeat(np.arange(len(samples)), sizes)
     sampled = pl.Series(texts.gather(np.concatenate(samples)), dtype=pl.String)
-    rows = pl.DataFrame({"text": sampled, "pattern": patterns.gather(number)})
-    is_joined = rows.select(pl.col("text").str.contains(pl.col("pattern"))).to_series().to_numpy()
+    maybe = pl.Series([maybe_joined_pattern(words) for words in phrases], dtype=pl.String)
+    may_be_joined = np.flatnonzero(contains_each(sampled, maybe.gather(number)))
+    remaining = sampled.gather(may_be_joined)
+    number = number[may_be_joined]
+    patterns = pl.Series([joined_pattern(phrases[i]) for i in number], dtype=pl.String)
+    is_joined = contains_each(remaining, patterns)
     return np.asarray(np.bincount(number, is_joined, len(samples)) / sizes)
+
+
+def contains_each(texts: pl.Series, patterns: pl.Series) -> Bools:
+    """Whether each text contains its regular expression, shape (n,)."""
+    rows = pl.DataFrame({"text": texts, "pattern": patterns})
+    contains = rows.select(pl.col("text").str.contains(pl.col("pattern")))
+    return contains.to_series().to_numpy()
 
 
 def sample_of(documents: Ints) -> Ints:
@@ -346,8 +385,19 @@ def sample_of(documents: Ints) -> Ints:
 
 def joined_pattern(words: Sequence[str]) -> str:
     """A regular expression of a word or phrase that is joined to what stands beside it."""
-    written = r"[\W_]*".join(re.escape(without_field(word)).replace("0", r"\d+") for word in words)
+    written = as_written(words, BETWEEN_WORDS)
     return f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
+
+
+def maybe_joined_pattern(words: Sequence[str]) -> str:
+    """A regular expression that matches all that `joined_pattern` matches, and little else."""
+    written = as_written(words, MAYBE_BETWEEN)
+    return f"(?i){MAYBE_BEFORE}{written}|{written}{MAYBE_AFTER}"
+
+
+def as_written(words: Sequence[str], between: str) -> str:
+    """A regular expression of words with what may stand between them."""
+    return between.join(re.escape(without_field(word)).replace("0", r"\d+") for word in words)
 
 
 def is_kin(class_names: Sequence[str], words: Sequence[str]) -> bool:

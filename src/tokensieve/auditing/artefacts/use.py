@@ -8,15 +8,16 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Floats, Integers, Ints, Positions, select
+from tokensieve.auditing.artefacts.class_texts import ClassTexts
 from tokensieve.auditing.artefacts.shapes import shaped, without_field
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.text.vocabulary import Chunks, CountedCorpus, TokenStream
 
 MAX_TOKENS = 8_000_000  # of the texts that are searched: about 35,000 long reviews
+MAX_ENTRIES_KEPT = 1_000_000  # of all classes' vectors: 30 MB, made once rather than three times
 RUN_WORDS = 4  # of a run whose repetition is measured; shorter ones recur in any texts
 PAIRS_AT_ONCE = 2**18  # that are looked up: a few megabytes
 MAX_WORDS_OF_RUNS = 1_000_000  # more take time and change little
@@ -45,12 +46,6 @@ class WordUse:
         """The use of the words of some counted texts."""
         shapes = shaped(stream)
         return cls(counts, shapes, WordOrder.of(stream, shapes, tokenizer), tokenizer)
-
-    def presence(self, documents: Ints) -> sp.csr_array:
-        """1 where one of some documents contains a word, shape (documents, |S|)."""
-        presence = sp.csr_array(self.counts.matrix[documents])
-        presence.data.fill(1.0)
-        return presence
 
     @cached_property
     def type_of(self) -> dict[str, int]:
@@ -82,6 +77,20 @@ class WordUse:
     def documents_of_class(self, label: int) -> Ints:
         """The documents of one class."""
         return np.flatnonzero(self.counts.labels == label)
+
+    @cached_property
+    def _class_texts(self) -> dict[int, ClassTexts]:
+        return {}
+
+    def class_texts(self, label: int) -> ClassTexts:
+        """The documents of one class as vectors; kept for the next call, unless they are many."""
+        kept = self._class_texts.get(label)
+        if kept is not None:
+            return kept
+        texts = ClassTexts.of(self.counts.matrix, self.weight, self.documents_of_class(label))
+        if self.counts.matrix.nnz <= MAX_ENTRIES_KEPT:
+            self._class_texts[label] = texts
+        return texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,10 +218,14 @@ class WordOrder:
         """Where a word stands, or where a run of shapes begins, in ascending order."""
         if len(words) == 1 and words[0] in self._by_word.numbers:
             return self._by_word.of_word(words[0])
-        begins = self._by_shape.of_word(words[0])
-        for step, word in enumerate(words[1:], start=1):
-            places = self._by_shape.of_word(word) - step
-            begins = np.intersect1d(begins, places, assume_unique=True)
+        if not all(word in self._by_shape.numbers for word in words):
+            return np.empty(0, np.int64)
+        shapes = [self._by_shape.numbers[word] for word in words]
+        rarest = int(np.argmin(np.diff(self._by_shape.starts)[shapes]))
+        begins = self._by_shape.of_word(words[rarest]) - rarest
+        begins = begins[(begins >= 0) & (begins <= len(self.ids) - len(words))]
+        for step, shape in enumerate(shapes):
+            begins = begins[self.ids[begins + step] == shape]
         return begins
 
     @cached_property

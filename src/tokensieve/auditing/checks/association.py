@@ -8,7 +8,7 @@ import numpy as np
 
 from tokensieve.arrays import Ints
 from tokensieve.auditing.artefacts.neighbours import stands_in_fixed_phrase
-from tokensieve.auditing.artefacts.traits import joined_fraction
+from tokensieve.auditing.artefacts.traits import joined_fraction, joined_fractions
 from tokensieve.auditing.checks.api import (
     AuditContext,
     Check,
@@ -168,8 +168,6 @@ def is_usually_joined(audit: AuditContext) -> bool:
     searched = searched_texts(audit)
     counts = searched.use.counts
     frequent = np.argsort(-counts.present.sum(axis=1), kind="stable")[:N_FREQUENT]
-    fractions = [
-        joined_fraction(searched.texts, (str(counts.tokens[word_type]),), documents)
-        for word_type, documents in zip(frequent.tolist(), counts.holders(frequent), strict=True)
-    ]
-    return bool(np.mean(np.array(fractions) >= JOINED) > USUALLY_JOINED)
+    words = [(str(counts.tokens[word_type]),) for word_type in frequent.tolist()]
+    fractions = joined_fractions(searched.texts, words, counts.holders(frequent))
+    return bool(np.mean(fractions >= JOINED) > USUALLY_JOINED)
