@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 
 class _CheckedCache(FunctionCache):
@@ -24,9 +25,17 @@ class _CheckedCache(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for these arguments; None, so that it is compiled, if there is none."""
+        """The code for these arguments; None, so that it is compiled, if there is none.
+
+        Numba's own method imports a hundred modules about types and functions before it looks into
+        the cache. Finished code needs its memory manager only, and a compilation imports them
+        itself.
+        """
+        rtsys.initialize(target_context)  # type: ignore[no-untyped-call]
+        loaded = None
         try:
-            loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            with self._guard_against_spurious_io_errors():  # type: ignore[no-untyped-call]
+                loaded = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # whatever unpickling other bytes raises
             with suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
