@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -65,3 +68,34 @@ def test_a_damaged_cache_is_compiled_anew(
     repaired = imported(path)
     assert repaired.total(numbers) == 45.0
     assert repaired.total.stats.cache_hits
+
+
+LATER_PROCESS = """
+import sys
+import numpy as np
+from kernel import total
+assert total(np.arange(10.0)) == 45.0 and total.stats.cache_hits
+print("numba.cpython.unicode" in sys.modules)
+assert total(np.arange(10)) == 45.0 and total.stats.cache_misses
+print("numba.cpython.unicode" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_code_from_the_cache_needs_no_compiler(tmp_path: Path) -> None:
+    """What a compilation needs is imported for other arguments, and not before."""
+    (tmp_path / "kernel.py").write_text(PROGRAM)
+    first = "import numpy; from kernel import total; total(numpy.arange(10.0))"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for program in (first, LATER_PROCESS)
+    ]
+    assert outputs[1] == ["False", "True"]

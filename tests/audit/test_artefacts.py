@@ -16,7 +16,7 @@ from tokensieve.auditing.artefacts.candidates import (
     Candidate,
     budget_of_class,
 )
-from tokensieve.auditing.artefacts.class_texts import Area
+from tokensieve.auditing.artefacts.class_texts import Area, rank_sums
 from tokensieve.auditing.artefacts.context import UNKNOWN_AREA, UsualArea
 from tokensieve.auditing.artefacts.controls import Gaps, place_at
 from tokensieve.auditing.artefacts.neighbours import Neighbours, shrunk_excess
@@ -31,11 +31,15 @@ from tokensieve.auditing.artefacts.traits import (
     Traits,
     Usual,
     apart_of,
+    joined_fractions,
+    joined_pattern,
+    maybe_joined_pattern,
 )
 from tokensieve.auditing.artefacts.use import WordUse
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
+from tokensieve.evidence.score_ranks import middle_ranks
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, count_texts
@@ -244,3 +248,38 @@ def test_templates_repeat_runs_of_words_and_words_drawn_at_random_do_not() -> No
 def test_classes_with_few_words_leave_their_budget_to_others() -> None:
     assert budget_of_class(np.array([3, 900, 900])) == (MAX_CANDIDATES - 3) // 2
     assert budget_of_class(np.array([900] * 77)) == MIN_CANDIDATES
+
+
+def test_a_phrase_begins_where_its_words_follow_each_other() -> None:
+    texts = ["a b a b c", "b c a", "", "c a b a", "x 5 7 x 9 7"]
+    use = word_use(texts, [0, 1, 0, 1, 1])
+    order = use.order
+    shapes = [*order.words, "", ""]
+    for phrase in (("a", "b"), ("b", "a", "b"), ("0", "0"), ("x", "0"), ("c", "b"), ("no", "a")):
+        named = [shapes[i] for i in order.ids.tolist()]
+        expected = [i for i in range(len(named)) if tuple(named[i : i + len(phrase)]) == phrase]
+        assert order.begins(phrase).tolist() == expected, phrase
+
+
+def test_what_may_be_joined_is_all_that_is_joined() -> None:
+    """The expressions that compile fast match wherever those that decide do."""
+    signs = ["", " ", ".", "/", "_", "-", "[", "]", "@", "7", "x", "é", "<br />", "\n"]
+    rng = np.random.default_rng(0)
+    for words in (("tablet",), ("ſet",), ("as", "a"), ("k",), ("v0.0",), ("don't",)):
+        written = " ".join(words).replace("0", "31").upper()
+        texts = pl.Series(
+            ["".join([*rng.choice(signs, 2), written, *rng.choice(signs, 2)]) for _ in range(200)]
+        )
+        is_joined = texts.str.contains(joined_pattern(words))
+        may_be = texts.str.contains(maybe_joined_pattern(words))
+        assert is_joined.any() and not (is_joined & ~may_be).any()
+        share = joined_fractions(texts, [words], [np.arange(40)])[0]
+        assert share == is_joined[:40].mean()
+
+
+def test_sums_of_ranks_are_those_of_middle_ranks() -> None:
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.random((5, 40)), 1)
+    contains = rng.random((5, 40)) < 0.3
+    expected = [middle_ranks(row)[is_in].sum() for row, is_in in zip(scores, contains, strict=True)]
+    assert rank_sums(scores, contains).tolist() == expected

@@ -74,6 +74,7 @@ def sample_documents(audit: InteractiveAudit, page_splits_text: bool) -> SampleD
     texts = test.corpus.texts.gather(rows)  # at once: they may lie on a cluster
     matrix = test.counts.matrix[rows]
     totals = _log_totals(audit.learned.model, matrix)
+    logits = audit.learned.model.logits(matrix)
     documents: list[Json] = []
     for k, row in enumerate(rows.tolist()):
         document = {
@@ -85,8 +86,7 @@ def sample_documents(audit: InteractiveAudit, page_splits_text: bool) -> SampleD
             "answer": audit.learned.f[row].tolist(),
         }
         if not audit.learned.task.classifies:
-            logit = float(audit.learned.model.logits(matrix[k : k + 1])[0, 0])
-            document["other"] = document["answer"][0] - logit
+            document["other"] = document["answer"][0] - float(logits[k, 0])
         documents.append(document)
     vocabulary = audit.learned.model.vocabulary
     if documents and vocabulary is not None and not page_splits_text:
