@@ -25,6 +25,8 @@ from tokensieve.auditing.artefacts.score import Scored, fitted_model
 from tokensieve.auditing.artefacts.shapes import is_family, shape_of, shaped, without_field
 from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
 from tokensieve.auditing.artefacts.traits import (
+    ANYTHING_JOINED,
+    ASCII,
     NEUTRAL_APART,
     TRAITS,
     Observed,
@@ -271,8 +273,12 @@ def test_what_may_be_joined_is_all_that_is_joined() -> None:
             ["".join([*rng.choice(signs, 2), written, *rng.choice(signs, 2)]) for _ in range(200)]
         )
         is_joined = texts.str.contains(joined_pattern(words))
-        may_be = texts.str.contains(maybe_joined_pattern(words))
-        assert is_joined.any() and not (is_joined & ~may_be).any()
+        assert is_joined.any()
+        for larger in (ANYTHING_JOINED, maybe_joined_pattern(words)):
+            assert texts.filter(is_joined).str.contains(larger).all()
+        in_ascii = texts.str.len_bytes() == texts.str.len_chars()
+        same = texts.filter(in_ascii).str.contains(joined_pattern(words, ASCII))
+        assert (same == is_joined.filter(in_ascii)).all()
         share = joined_fractions(texts, [words], [np.arange(40)])[0]
         assert share == is_joined[:40].mean()
 

@@ -45,11 +45,11 @@ NAME_WORD = re.compile(r"[^\W\d_]{2,}")
 STEM_LETTERS = 4
 MAX_ENDING = 2  # letters in which relatives differ at the end of the shorter one
 MIN_RELATIVE_DOCUMENTS = 3
-JOINED_BEFORE = r"(?:\w[/_=@#?%:.]|\[|\d-)"
-JOINED_AFTER = r"(?:[/_=@#?%:.]\w|-\d|\])"
-BETWEEN_WORDS = r"[\W_]*"
-# The same with larger sets of characters, whose expressions compile in a fraction of the time: they
-# match wherever those above do.
+# Signs that join a word to what stands beside it, between a letter or digit and the word
+JOINING = "[/_=@#?%:.]"
+# What may be joined is found by larger sets of characters, which compile fast: they match wherever
+# `joined_pattern` does.
+ANYTHING_JOINED = r"[^ ][/_=@#?%:.-][^ ]|[\[\]]"
 MAYBE_BEFORE = r"(?:[^ ][/_=@#?%:.-]|\[)"
 MAYBE_AFTER = r"(?:[/_=@#?%:.-][^ ]|\])"
 MAYBE_BETWEEN = "[^a-z0-9]*"
@@ -362,12 +362,19 @@ def joined_fractions(
         return np.empty(0)
     number = np.repeat(np.arange(len(samples)), sizes)
     sampled = pl.Series(texts.gather(np.concatenate(samples)), dtype=pl.String)
+    may_be_joined = np.flatnonzero(sampled.str.contains(ANYTHING_JOINED).to_numpy())
     maybe = pl.Series([maybe_joined_pattern(words) for words in phrases], dtype=pl.String)
-    may_be_joined = np.flatnonzero(contains_each(sampled, maybe.gather(number)))
-    remaining = sampled.gather(may_be_joined)
+    patterns = maybe.gather(number[may_be_joined])
+    may_be_joined = may_be_joined[contains_each(sampled.gather(may_be_joined), patterns)]
+
     number = number[may_be_joined]
-    patterns = pl.Series([joined_pattern(phrases[i]) for i in number], dtype=pl.String)
-    is_joined = contains_each(remaining, patterns)
+    sampled = sampled.gather(may_be_joined)
+    is_ascii = (sampled.str.len_bytes() == sampled.str.len_chars()).to_list()
+    exact = [
+        joined_pattern(phrases[i], ASCII if in_ascii else UNICODE)
+        for i, in_ascii in zip(number.tolist(), is_ascii, strict=True)
+    ]
+    is_joined = contains_each(sampled, pl.Series(exact, dtype=pl.String))
     return np.asarray(np.bincount(number, is_joined, len(samples)) / sizes)
 
 
@@ -383,10 +390,27 @@ def sample_of(documents: Ints) -> Ints:
     return documents[:: max(1, len(documents) // TEXTS_READ)][:TEXTS_READ]
 
 
-def joined_pattern(words: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Characters:
+    """Classes of characters in regular expressions: of words, digits, and between words."""
+
+    word: str
+    digit: str
+    between: str
+
+
+UNICODE = Characters(r"\w", r"\d", r"[\W_]")  # a hundred thousand, which take time to compile
+ASCII = Characters("[0-9A-Za-z_]", "[0-9]", "[^0-9A-Za-z]")  # the same in a text of ASCII
+
+
+def joined_pattern(words: Sequence[str], characters: Characters = UNICODE) -> str:
     """A regular expression of a word or phrase that is joined to what stands beside it."""
-    written = as_written(words, BETWEEN_WORDS)
-    return f"(?i){JOINED_BEFORE}{written}|{written}{JOINED_AFTER}"
+    word = characters.word
+    digit = characters.digit
+    written = as_written(words, f"{characters.between}*")
+    before = rf"(?:{word}{JOINING}|\[|{digit}-)"
+    after = rf"(?:{JOINING}{word}|-{digit}|\])"
+    return f"(?i){before}{written}|{written}{after}"
 
 
 def maybe_joined_pattern(words: Sequence[str]) -> str:
