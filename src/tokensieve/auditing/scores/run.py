@@ -72,7 +72,10 @@ def check_settings(settings: Settings) -> None:
     """Refuse options that an audit of scores cannot follow, each in one line that says what
     works."""
     if settings.environments is not None:
-        raise InputError("--environments needs classes: leave it out with --task scores")
+        raise InputError(
+            "--environments needs classes: leave it out, or in place of --task scores merge "
+            "scores into classes, as in --group low=1,2 --group high=4,5"
+        )
     budget = settings.budget
     if budget is None:
         return
