@@ -26,9 +26,10 @@ def alone(context: ScoreContext) -> Iterator[Finding]:
     if not context.thorough:
         return
     best_column = MIN_R2
-    everything = _measures_of(context, np.arange(context.learned.train.counts.n_types))
-    for part in parts_of(context.learned.train):
-        if not 1 < len(part.types) < context.learned.train.counts.n_types:
+    learned = context.learned
+    everything = context.task.measures(learned.f[:, 0], learned.test, context.settings.seed)
+    for part in parts_of(learned.train):
+        if not 1 < len(part.types) < learned.train.counts.n_types:
             continue
         measures = _measures_of(context, part.types)
         if measures.r2.low < MIN_R2:
