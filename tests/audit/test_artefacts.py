@@ -219,6 +219,26 @@ def test_a_reason_says_how_many_documents_there_are_beyond_one_half(
     assert ("classes" in sentence) == (len(classes) > 1)
 
 
+def test_a_reason_counts_and_one_against_begins_with_but() -> None:
+    """It said "always between the same words" of a third of the cases."""
+    candidate = Candidate(
+        words=("zebra",),
+        type=0,
+        classes=(0,),
+        documents=np.arange(40),
+        n_inside=37,
+        group_size=100,
+        certainty=0.8,
+        p_value=0.0,
+    )
+    traits = Traits(**dict.fromkeys(TRAITS, 0.0) | {"constancy": 0.3})
+    observed = Observed(candidate, traits, Neighbours(inserted=0.0, constancy=0.3))
+    terms = dict.fromkeys(TRAITS, 0.0) | {"constancy": -1.0, "certainty": 1.0}
+    first, second = reasons(Scored(observed, 0.6, terms))
+    assert "3 of its 40 documents" in first
+    assert second.startswith("but ") and "30%" in second
+
+
 def test_where_ordinary_words_keep_no_company_its_absence_tells_nothing() -> None:
     def usual(auc: float) -> Usual:
         return Usual(UsualArea(auc, 0.0, 0.0, 100), UNKNOWN_AREA, (1.0, 0.0), [])

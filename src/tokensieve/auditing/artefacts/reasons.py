@@ -12,19 +12,20 @@ MAX_REASONS = 4
 SMALLEST_TERM = 0.5  # of the log-odds; less is no reason
 FIXED_RUN = 3.0  # words; two that stand together are no phrase
 FOR = {
-    "apart": "the other words of these documents do not tell which contain it",
-    "inserted": "it stands between words that are neighbours elsewhere, as if inserted",
-    "constancy": "its neighbours vary",
-    "certainty": "it hardly ever occurs in other classes",
+    "apart": "apart from it, texts of the class with it hardly differ from those without it",
+    "inserted": "the words on both sides of it often stand side by side in other texts, as if it "
+    "had been inserted",
+    "constancy": "the words beside it vary",
     "joined": "it is part of a code, an address or markup",
     "edge": "it stands in a fixed phrase at the start or end of its texts",
-    "run": "it stands in a fixed run of words",
+    "run": "it nearly always stands in the same run of words",
     "place": "it nearly always stands as far from the start or the end of its text",
 }
 AGAINST = {
-    "apart": "the other words of these documents tell which contain it",
-    "inserted": "its neighbours are seldom neighbours without it, so it was written there",
-    "constancy": "it always stands between the same words",
+    "apart": "texts of the class with it differ from those without it in other words, too, as they "
+    "do with a word of the subject",
+    "inserted": "the words on both sides of it seldom stand side by side in other texts, so it was "
+    "written there",
     "kinship": "it is related to the name of the class",
     "repeated": "it is repeated within a document, as words of the subject are",
 }
@@ -38,8 +39,11 @@ def reasons(one: Scored) -> list[str]:
     large = [name for name in order if abs(one.terms[name]) >= SMALLEST_TERM]
     speaks_for = [name for name in large if one.terms[name] > 0]
     speaks_against = [name for name in large if one.terms[name] < 0]
-    clauses = [reason(one, name) for name in [*speaks_for, *speaks_against]]
-    return [clause for clause in clauses if clause][:MAX_REASONS]
+    clauses_for = [reason(one, name) for name in speaks_for]
+    clauses_against = [reason(one, name) for name in speaks_against]
+    said = [clause for clause in clauses_for if clause]
+    said += [f"but {clause}" for clause in clauses_against if clause]
+    return said[:MAX_REASONS]
 
 
 def reason(one: Scored, trait: str) -> str:
@@ -53,6 +57,11 @@ def reason(one: Scored, trait: str) -> str:
         share = percent(one.observed.candidate.coverage, 0)
         owner = "class" if len(one.observed.candidate.classes) == 1 else "classes"
         return f"it is in {share} of the documents of the {owner}"
+    if trait == "certainty" and is_for:
+        return certainty_clause(one)
+    if trait == "constancy" and not is_for:
+        share = percent(one.observed.traits.constancy, 0)
+        return f"on each side of it, one word stands in at least {share} of the cases"
     if trait == "relatives":
         n_relatives = round(math.expm1(one.observed.traits.relatives))
         if n_relatives == 0:
@@ -67,6 +76,17 @@ def reason(one: Scored, trait: str) -> str:
     if trait == "place" and one.observed.traits.place < CONSTANT:
         return ""
     return clauses.get(trait, "")
+
+
+def certainty_clause(one: Scored) -> str:
+    """How few of its documents are of other classes."""
+    candidate = one.candidate
+    n_documents = len(candidate.documents)
+    n_outside = n_documents - candidate.n_inside
+    if n_outside == 0:
+        return "it occurs in no other class"
+    are = verb(n_outside, "are", "is")
+    return f"only {n_outside:,} of its {n_documents:,} documents {are} of other classes"
 
 
 def peers_clause(n_peers: int, is_for: bool) -> str:
