@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.special
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
@@ -134,3 +135,10 @@ def test_a_helper_started_early_answers_once_and_ends_with_us(
     second = helper._waiting
     helper._end()
     assert second and second is not first and second.returncode not in (None, 0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 77])
+def test_log_softmax_is_that_of_scipy_to_the_last_bit(n_classes: int) -> None:
+    scores = np.random.default_rng(n_classes).normal(0, 9, (200, n_classes))
+    expected = scipy.special.log_softmax(scores, axis=1)
+    assert np.array_equal(baseline.log_softmax(scores.copy(), np.empty_like(scores)), expected)

@@ -202,6 +202,7 @@ class LogisticRegression:
         self.total_weight = weights.sum()
         self.shares = weights / self.total_weight
         self.n_outputs = len(self.classes) if len(self.classes) > 2 else 1
+        self.room = np.empty((len(labels), len(self.classes)))  # for intermediate results
         n_penalised = x.shape[1] - has_intercept
         self.is_penalised = np.arange(x.shape[1])[:, None] < n_penalised
 
@@ -230,7 +231,7 @@ class LogisticRegression:
     def _loss(self, flat: Floats, penalty: float) -> tuple[float, Floats]:
         """Mean cross-entropy + ½ penalty |coefficients|², and its gradient."""
         coefficients = flat.reshape(-1, self.n_outputs)
-        log_p = log_softmax(self._scores(self.x, coefficients))
+        log_p = log_softmax(self._scores(self.x, coefficients), self.room)
         penalised = penalty * self.is_penalised * coefficients
         loss = (penalised * coefficients).sum() / 2
         loss -= self.shares @ log_p[self.of_label]
@@ -243,11 +244,13 @@ class LogisticRegression:
         return float(loss), slope.ravel()
 
 
-def log_softmax(scores: Floats) -> Floats:
-    """The logarithm of softmax of each row.
+def log_softmax(scores: Floats, room: Floats) -> Floats:
+    """The logarithm of softmax of each row, in place of the scores; `room` has their shape.
 
-    `scipy.special.log_softmax` gives the same bits and makes twice as many arrays of this size,
-    which for 77 classes are most of the time of a fit.
+    `scipy.special.log_softmax` gives the same bits and makes five arrays of this size, which for 77
+    classes are most of the time of a fit.
     """
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=room)
+    scores -= np.log(room.sum(axis=1, keepdims=True))
+    return scores
