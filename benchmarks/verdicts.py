@@ -225,10 +225,7 @@ def _difference_without(
     learned = train_corpus(corpus, settings)
     types = learned.train.types_not_containing({word})
     assert types is not None
-    comparison = compare_refit(
-        learned.task, types, learned.train, learned.test, learned.model, settings
-    )
-    return comparison.difference
+    return compare_refit(learned, types, settings).difference
 
 
 PLANTS: dict[str, Callable[[str, np.random.Generator], str]] = {

@@ -301,11 +301,4 @@ def _without_shortcuts(context: AuditContext, findings: list[Finding]) -> RefitC
     remaining = context.train.types_not_containing(tokens)
     if remaining is None:
         return None
-    return compare_refit(
-        context.task,
-        remaining,
-        context.train,
-        context.test,
-        context.learned.model,
-        context.settings,
-    )
+    return compare_refit(context.learned, remaining, context.settings)

@@ -8,13 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from tokensieve.arrays import Floats, Ints, pair_differences
+from tokensieve.arrays import Bools, Floats, Ints, pair_differences, row_blocks
 from tokensieve.evidence.intervals import Share
 from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model
 from tokensieve.model.settings import TrainSettings
-from tokensieve.task.tasks import Task
+from tokensieve.task.tasks import CorpusModel, Task
 from tokensieve.text.vocabulary import CountedCorpus
+
+ENTRIES_AT_ONCE = 2**20  # of the test documents whose types are selected together: 12 MB
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,23 @@ class RefitComparison:
 
 
 @dataclass(frozen=True, eq=False)
+class _TwoModels:
+    """What is compared; it may travel to other machines.
+
+    Attributes:
+        types: the token types that the second model was trained with.
+        model, refitted: the model of all types, and the one of `types` alone.
+        f: the decision values of `model`, where they are known.
+    """
+
+    task: Task
+    types: Ints
+    model: Model
+    refitted: Model
+    f: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Outcomes:
     """Which items two models predict correctly, shape (items,), and which are concerned."""
 
@@ -47,18 +66,22 @@ class _Outcomes:
     is_concerned: Floats
 
 
-def compare_refit(
-    task: Task,
-    types: Ints,
-    train: CountedCorpus,
-    test: CountedCorpus,
-    model: Model,
-    settings: TrainSettings,
-) -> RefitComparison:
+def compare_refit(learned: CorpusModel, types: Ints, settings: TrainSettings) -> RefitComparison:
     """Trains the model on some token types alone and compares both on the test items."""
-    refitted = task.refit(types, train, model, settings)
+    task = learned.task
+    test = learned.test
+    refitted = task.refit(types, learned.train, learned.model, settings)
+    models = _TwoModels(
+        task=task,
+        types=types,
+        model=learned.model,
+        refitted=refitted,
+        f=None
+        if task.known_totals
+        else learned.f,  # None if only a sample of the documents is here
+    )
     if task.units(test.corpus) is not None:  # the groups are the independent units
-        outcomes = _outcomes(test, task, types, model, refitted)
+        outcomes = _outcomes(test, models)
         return RefitComparison(
             all_types=task.share(outcomes.before, test.corpus),
             some_types=task.share(outcomes.after, test.corpus),
@@ -68,10 +91,7 @@ def compare_refit(
             refitted=refitted,
         )
 
-    def sums(part: CountedCorpus) -> Ints:
-        return _sums(_outcomes(part, task, types, model, refitted))
-
-    everywhere, concerned = task.total(test, sums)
+    everywhere, concerned = task.total(test, _outcome_sums, models)
     n, n_before, only_before, only_after = everywhere.tolist()
     n_after = n_before - only_before + only_after
     return RefitComparison(
@@ -95,31 +115,43 @@ def compare_outcomes(
     return _difference(task, test, outcomes, everything > 0)
 
 
-def _outcomes(
-    part: CountedCorpus, task: Task, types: Ints, model: Model, refitted: Model
-) -> _Outcomes:
-    """What two models predict correctly in the test documents or pairs.
+def _outcome_sums(part: CountedCorpus, models: _TwoModels) -> Ints:
+    return _sums(_outcomes(part, models))
 
-    Args:
-        types: the token types that the second model was trained with.
-        model, refitted: the model of all types, and the one of `types` alone.
+
+def _outcomes(part: CountedCorpus, models: _TwoModels) -> _Outcomes:
+    """What two models predict correctly in the test documents or pairs.
 
     Returns:
         For each item, whether each model is right, and whether the item contains (of pairs, differs
         in) a type that was left out.
     """
-    remaining = part.with_types(types)
-    left_out = np.setdiff1d(np.arange(part.counts.n_types), types)
-    removed = sp.csr_array(part.counts.matrix[:, left_out])
-    removed.data = np.ones_like(removed.data)
-    if task.size == 2:
-        removed = pair_differences(removed)
-        removed.eliminate_zeros()
+    task = models.task
+    matrix = part.counts.matrix
+    f_of_blocks = []
+    concerned_of_blocks = []
+    for items in row_blocks(matrix.indptr[:: task.size], ENTRIES_AT_ONCE):
+        block = matrix[task.size * items.start : task.size * items.stop]
+        remaining = sp.csr_array(block[:, models.types])
+        f_of_blocks.append(task.decide(models.refitted, remaining))
+        if task.size == 2:
+            concerned_of_blocks.append(_pairs_differ(block, models.types))
+        else:
+            concerned_of_blocks.append(np.diff(block.indptr) > np.diff(remaining.indptr))
+    f = task.decide(models.model, matrix) if models.f is None else models.f
     return _Outcomes(
-        before=task.correct(task.decide(model, part.counts.matrix), part.counts),
-        after=task.correct(task.decide(refitted, remaining.matrix), remaining),
-        is_concerned=(np.diff(removed.indptr) > 0).astype(np.float64),
+        before=task.correct(f, part.counts),
+        after=task.correct(np.concatenate(f_of_blocks), part.counts),
+        is_concerned=np.concatenate(concerned_of_blocks).astype(np.float64),
     )
+
+
+def _pairs_differ(matrix: sp.csr_array, types: Ints) -> Bools:
+    """Whether the two documents of each pair differ in a type that is not among `types`."""
+    left_out = np.setdiff1d(np.arange(matrix.shape[1]), types)
+    removed = sp.csr_array(matrix[:, left_out])
+    removed.data = np.ones_like(removed.data)
+    return np.diff(pair_differences(removed).indptr) > 0
 
 
 def _sums(outcomes: _Outcomes) -> Ints:

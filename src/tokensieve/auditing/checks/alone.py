@@ -195,6 +195,4 @@ def _trained_on(types: Ints, audit: AuditContext) -> RefitComparison | None:
     """The model beside one of these types alone; None for one, none or all of them."""
     if not 1 < len(types) < audit.train.counts.n_types:
         return None
-    return compare_refit(
-        audit.task, types, audit.train, audit.test, audit.learned.model, audit.settings
-    )
+    return compare_refit(audit.learned, types, audit.settings)
