@@ -16,12 +16,13 @@ Every command ends with an exit status, and errors are one line.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import io
 import os
 import signal
 import sys
+
+from tokensieve.memory import keep_little_freed_memory
 
 INTERRUPTED = 130
 INTERRUPTIONS = {INTERRUPTED: "interrupted", 152: "the CPU time limit was reached"}
@@ -37,10 +38,6 @@ MAX_THREADS = 10_000  # in environment variables; with more, libraries fail when
 MAX_DATE = 10**15  # seconds since 1970
 USUAL_PROCESSES = 4096  # a limit below it may be too low for the threads of OpenBLAS
 REPEAT_AFTER = 0.05  # seconds, in which compiled code returns
-M_MMAP_THRESHOLD = -3  # of glibc's mallopt
-# Bytes from which glibc returns an array to the system as soon as it is freed. By default this
-# grows to 32 MB, and freed arrays stay: 130 MB when the reviews of IMDB have been counted.
-RETURNED_SIZE = 2**20
 
 
 def main() -> None:
@@ -130,21 +127,8 @@ class _Messages(io.TextIOWrapper):
             super().flush()
 
 
-def _return_freed_memory() -> None:
-    """Let memory that is freed go back to the system at once, where the system's C library can.
-
-    Without this the largest memory of a command is that of all its stages together.
-    """
-    # Polars reads this when it is loaded: pages that it freed do not wait until others need them
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "muzzy_decay_ms:0")
-    if sys.platform == "linux":
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it
-        if set_option is not None:
-            set_option(M_MMAP_THRESHOLD, RETURNED_SIZE)
-
-
 def _run() -> int:
-    _return_freed_memory()
+    keep_little_freed_memory()
     _check_environment()
     _check_processes()
     _check_address_space(MEMORY_OF_TORCH if sys.argv[1:2] == ["diagnose"] else MEMORY_NEEDED)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from tokensieve.errors import InputError
+from tokensieve.memory import return_freed_memory
 
 T = TypeVar("T")
 Progress = Callable[[str, float], None]
@@ -187,7 +188,8 @@ class Clock:
         self._last = time.perf_counter()
 
     def lap(self, stage: str) -> None:
-        """Attribute the elapsed time to this stage."""
+        """Attribute the elapsed time to this stage, and give back what it has freed."""
+        return_freed_memory()
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
