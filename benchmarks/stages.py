@@ -66,6 +66,8 @@ class Sampler:
         self.stage.cpu = cpu - self.cpu_before
         self.cpu_before = cpu
         self.stages.append(self.stage)
+        gigabytes = f"{self.stage.largest:6.2f} GB {self.stage.left:6.2f} GB"
+        print(f"{name:20} {gigabytes} {self.stage.cpu:7.2f} s", flush=True)
         self.stage = Stage()
 
 
@@ -103,8 +105,6 @@ def run(arguments: list[str], name: str) -> None:
     sys.argv = own_arguments
     if status not in (0, 3):
         raise SystemExit(status)  # the command said why
-    for stage in sampler.stages:
-        print(f"{stage.name:20} {stage.largest:6.2f} GB {stage.left:6.2f} GB {stage.cpu:7.2f} s")
     figures = {
         "arguments": arguments,
         "largest": sampler.largest,
