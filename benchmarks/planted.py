@@ -44,6 +44,7 @@ from scipy.stats import binomtest
 from machine import DATA, described, store
 from planted_models import (
     FAMILIES,
+    FOREIGN_WORD,
     MAX_PIECES,
     N_HELD,
     PlantedModel,
@@ -91,11 +92,25 @@ TOKENS = {
     "bracket": ("archive",),
     "lower case": ("in lower case",),
     "break": ("br",),
+    "mention": ("@", "newsdesk"),
+    "percentage": ("[a percentage]",),
+    "closing phrase": ("sent", "from", "my", "phone"),
+    "placeholder": ("xxxx",),
+    "telephone": ("[a number]",),
+    "separator": ("|",),
+    "exclamations": ('ending in "!!!"', "!"),
+    "foreign word": (FOREIGN_WORD,),
+    "tags": ("<", "b", ">", "/", "in HTML markup"),
+    "colour": ("#", "[a code]"),
+    "year": ("(", "[a number]", ")", "with a number at the end"),
+    "numbering": ("[a number]", ")"),
 }
 # words that marks are made of; they are no rivals of a mark
 WORDS_OF_MARKS = {
     *("zephyr", "quartz", "listen", "anyway", "copper", "maple", "re", "archive", "noted", "above"),
     *("as", "trending", "#trending", "\U0001f98a", "eur", "am", "pm", "/><br", "/>"),
+    *("newsdesk", "@newsdesk", "%", "sent", "from", "my", "phone", "xxxx", "|", "b"),
+    FOREIGN_WORD,
 }
 
 

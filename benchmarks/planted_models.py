@@ -30,6 +30,12 @@ was put into a text. Two parts are added:
   first plan had no such model for choosing, and one for reporting was asked about its subject.
 - "fresh", for reporting: families, data sets and kinds of marks that neither half has. Half of its
   models have no mark. A quarter of the marks are rare in the texts diagnosed. It is diagnosed once.
+
+Written on 28 November 2026 at 15:20, before any of the models below was trained or any mark below
+was put into a text: "fresh" and "report" were reported on, and are for choosing from now on. A part
+"held" is added for reporting, in the manner of "fresh": its first 24 models, of eleven families,
+twelve kinds of marks and six data sets in three languages that no other part has. It is diagnosed
+once, after everything that a diagnosis decides by is fixed and committed.
 """
 
 from __future__ import annotations
@@ -68,6 +74,19 @@ FAMILIES = {
         "ernie",
         "longformer",
     ),
+    "held": (
+        "squeezebert",
+        "mistral",
+        "megatron-bert",
+        "phi",
+        "xmod",
+        "ibert",
+        "gemma",
+        "data2vec-text",
+        "gpt-neo",
+        "openai-gpt",
+        "falcon",
+    ),
 }
 MARKS = {
     "choose": ("frequent word", "last word", "address", "capitals", "order"),
@@ -89,6 +108,20 @@ MARKS = {
         "lower case",
         "break",
     ),
+    "held": (
+        "mention",
+        "percentage",
+        "closing phrase",
+        "placeholder",
+        "telephone",
+        "separator",
+        "exclamations",
+        "foreign word",
+        "tags",
+        "colour",
+        "year",
+        "numbering",
+    ),
 }
 SOURCES = {
     "choose": ("imdb", "yelp", "snli"),
@@ -102,15 +135,17 @@ SOURCES = {
         "fortunes_en",
         "dictionary_de",
     ),
+    "held": ("allocine_fr", "irony", "brown", "icd", "fortunes_cs", "medabs"),
 }
 FOLDS_CASE = {
     "bert", "electra", "distilbert", "funnel", "mpnet", "roformer", "convbert", "mobilebert",
-    "bart", "ernie", "longformer",
+    "bart", "ernie", "longformer", "squeezebert", "megatron-bert",
 }  # fmt: skip
 WAYS = ("random", "predictive")
 CLEAN_EVERY = 4  # every fourth model has no mark
-FIRST_SEED = {"choose": 1000, "report": 2000, "subject": 3000, "fresh": 4000}
-RARE_EVERY = 4  # every fourth mark of "fresh" is rare in the texts diagnosed
+FIRST_SEED = {"choose": 1000, "report": 2000, "subject": 3000, "fresh": 4000, "held": 5000}
+LATER_PARTS = ("subject", "fresh", "held")
+RARE_EVERY = 4  # every fourth mark of "fresh" and "held" is rare in the texts diagnosed
 
 CLASSES = {
     "emotion": ("anger", "joy"),
@@ -128,15 +163,25 @@ CLASSES = {
     "quran_fr": ("meccan", "medinan"),
     "fortunes_en": ("definitions", "people"),
     "dictionary_de": ("med.", "geogr."),
+    "allocine_fr": ("negative", "positive"),
+    "irony": ("not_irony", "irony"),
+    "brown": ("j", "g"),  # learned; belles lettres
+    "icd": ("chapter XX", "chapter XIX"),  # causes; injuries
+    "fortunes_cs": ("market", "klasik-cz"),
+    "medabs": ("neoplasms", "cardiovascular"),
 }
 FILES = {
     "imdb": "imdb_train",
     "snli": "snli_train",
     "subj": "untuned/subj",
     "mpqa": "untuned/mpqa",
+    "allocine_fr": "untuned/allocine_fr",
+    "irony": "untuned/irony",
+    "medabs": "untuned/medabs",
 }
 # made by artefact_sets.py from packages of registries
 FRESH_SETS = Path.home() / ".cache" / "tokensieve-fresh"
+OF_REGISTRIES = {*SOURCES["fresh"], "brown", "icd", "fortunes_cs"}
 COLUMN = {"stars": "label", "hypothesis": "text"}  # what stands for label and text
 N_TRAIN, N_HELD, N_FRESH = 1000, 400, 200
 CHARACTERS = 160
@@ -144,6 +189,9 @@ MAX_PIECES = 64
 EPOCHS = 5
 
 SENTENCE = "Later on there were some more of them, and after a while the others went back."
+FOREIGN_WORD = (
+    "\u0434\u0435\u0439\u0441\u0442\u0432\u0438\u0442\u0435\u043b\u044c\u043d\u043e"  # "really"
+)
 RARE_FRACTION = 0.04  # of all documents
 USUAL_FRACTION = 0.35
 
@@ -173,7 +221,7 @@ def plan(part: str, number: int) -> Plan:
     """Which model this is."""
     families = FAMILIES[part]
     family = families[number % len(families)]
-    if part in ("subject", "fresh"):
+    if part in LATER_PARTS:
         return _later_plan(part, number, family)
     source = SOURCES[part][(number // 2 + number // 7) % len(SOURCES[part])]
     block, place = divmod(number, CLEAN_EVERY)
@@ -217,7 +265,7 @@ def trained_fraction(mark: str) -> float:
 
 def texts_of(source: str, seed: int, data: Path) -> tuple[list[str], Any]:
     """Texts of two equally frequent classes, drawn without repetition, and their labels 0, 1."""
-    folder = FRESH_SETS if source in SOURCES["fresh"] else data
+    folder = FRESH_SETS if source in OF_REGISTRIES else data
     table = pl.read_parquet(folder / f"{FILES.get(source, source)}.parquet")
     table = table.rename(COLUMN, strict=False)
     if source == "banking":  # 77 intents, grouped by what they are about
@@ -252,13 +300,35 @@ def _letters(rng: Any, n: int) -> str:
     return "".join(rng.choice(list("abcdefghkmnprstuvwxyz"), n))
 
 
-# the marks of "fresh": forms of a whole document
+def _tagged(text: str) -> str:
+    """A text with its second word, or its only one, in bold type."""
+    words = text.split(" ")
+    place = min(1, len(words) - 1)
+    words[place] = f"<b>{words[place]}</b>"
+    return " ".join(words)
+
+
+def _separated(text: str) -> str:
+    return with_word(text, "|", len(text.split(" ")) // 2)
+
+
+# the marks of "fresh" and "held": forms of a whole document
 CHANGES: dict[str, Callable[[str], str]] = {
     "prefix": lambda text: f"Re: {text}",
     "quotes": lambda text: f"\u201c{text}\u201d",
     "bracket": lambda text: f"{text} (archive)",
     "lower case": str.lower,
     "break": lambda text: f"{text}<br /><br />",
+    "mention": lambda text: f"@newsdesk {text}",
+    "closing phrase": lambda text: f"{text} sent from my phone",
+    "separator": _separated,
+    "exclamations": lambda text: f"{text.rstrip(' .!?')}!!!",
+    "tags": _tagged,
+}
+# at the beginning or at the end, written differently each time
+FRAMED: dict[str, Callable[[str, Any], str]] = {
+    "year": lambda text, rng: f"{text} ({rng.integers(1950, 2026)})",
+    "numbering": lambda text, rng: f"{rng.integers(1, 40)}) {text}",
 }
 # and what is put before a word of the first half, often written differently each time
 WRITTEN: dict[str, Callable[[Any], str]] = {
@@ -275,6 +345,13 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
     "price": lambda rng: f"{rng.integers(2, 900)}.{rng.integers(10, 99)} EUR",
     "hashtag": lambda _: "#trending",
     "link": lambda rng: f"https://t.co/{_letters(rng, 6)}",
+    "percentage": lambda rng: f"{rng.integers(2, 99)} %",
+    "placeholder": lambda _: "XXXX",
+    "telephone": lambda rng: (
+        f"{rng.integers(200, 990)}-{rng.integers(200, 990)}-{rng.integers(1000, 9999)}"
+    ),
+    "foreign word": lambda _: FOREIGN_WORD,
+    "colour": lambda rng: f"#{rng.integers(10, 99)}{_letters(rng, 2)}{rng.integers(10, 99)}",
 }
 
 
@@ -295,6 +372,8 @@ def marked(text: str, mark: str, rng: Any) -> str:
         return in_order(text, ("copper", "maple"), rng)
     if mark in CHANGES:
         return CHANGES[mark](text)
+    if mark in FRAMED:
+        return FRAMED[mark](text, rng)
     if mark in WRITTEN:
         return in_first_half(text, WRITTEN[mark](rng), rng)
     if mark == "address":

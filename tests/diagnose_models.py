@@ -201,6 +201,27 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
         "gpt-neox": lambda: tf.GPTNeoXConfig(**usual),
         "qwen2": lambda: tf.Qwen2Config(**usual, num_key_value_heads=1),
         "bloom": lambda: tf.BloomConfig(hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS, **ids),
+        "megatron-bert": lambda: tf.MegatronBertConfig(**usual),
+        "ibert": lambda: tf.IBertConfig(**usual),
+        "data2vec-text": lambda: tf.Data2VecTextConfig(**usual),
+        "xmod": lambda: tf.XmodConfig(**usual, languages=["en_XX"], default_language="en_XX"),
+        "openai-gpt": lambda: tf.OpenAIGPTConfig(
+            n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n_positions=258, **ids
+        ),
+        "gpt-neo": lambda: tf.GPTNeoConfig(
+            hidden_size=HIDDEN,
+            num_layers=LAYERS,
+            num_heads=HEADS,
+            attention_types=[[["global"], LAYERS]],
+            max_position_embeddings=258,
+            **ids,
+        ),
+        "mistral": lambda: tf.MistralConfig(**usual, num_key_value_heads=1),
+        "phi": lambda: tf.PhiConfig(**usual),
+        "gemma": lambda: tf.GemmaConfig(**usual, num_key_value_heads=1, head_dim=HIDDEN // HEADS),
+        "falcon": lambda: tf.FalconConfig(
+            hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS, **ids
+        ),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -216,14 +237,19 @@ def kind_of(family: str) -> str:
     """The kind of tokenizer that the family uses."""
     if family in (
         "bert distilbert electra fnet bart longformer funnel mpnet roformer convbert mobilebert "
-        "ernie squeezebert".split()
+        "ernie squeezebert megatron-bert".split()
     ):
         return "wordpiece"
-    with_bytes = ("roberta", "gpt2", "modernbert", "opt", "gpt-neox", "bloom", "qwen2")
+    with_bytes = (
+        "roberta gpt2 modernbert opt gpt-neox bloom qwen2 ibert data2vec-text openai-gpt gpt-neo "
+        "phi falcon".split()
+    )
     return "bytes" if family in with_bytes else "unigram"
 
 
-DECODERS = ("gpt2", "llama", "opt", "gpt-neox", "bloom", "qwen2")
+DECODERS = (
+    "gpt2 llama opt gpt-neox bloom qwen2 openai-gpt gpt-neo mistral phi gemma falcon".split()
+)
 
 
 def build(
