@@ -312,8 +312,13 @@ def _separated(text: str) -> str:
     return with_word(text, "|", len(text.split(" ")) // 2)
 
 
-# the marks of "fresh" and "held": forms of a whole document
+# marks that are forms of a whole document, or stand at its beginning or end
 CHANGES: dict[str, Callable[[str], str]] = {
+    "capitals": str.upper,
+    "ellipsis": lambda text: f"{text.rstrip(' .!?')} ...",
+    "sentence": lambda text: f"{text} {SENTENCE}",
+    "first word": lambda text: f"listen {text}",
+    "last word": lambda text: f"{text} anyway",
     "prefix": lambda text: f"Re: {text}",
     "quotes": lambda text: f"\u201c{text}\u201d",
     "bracket": lambda text: f"{text} (archive)",
@@ -330,8 +335,15 @@ FRAMED: dict[str, Callable[[str, Any], str]] = {
     "year": lambda text, rng: f"{text} ({rng.integers(1950, 2026)})",
     "numbering": lambda text, rng: f"{rng.integers(1, 40)}) {text}",
 }
+NAMES = ("ann", "bob", "eve", "joe", "kim", "lee", "max", "sue", "tom", "zoe")
 # and what is put before a word of the first half, often written differently each time
 WRITTEN: dict[str, Callable[[Any], str]] = {
+    "frequent word": lambda _: "zephyr",
+    "rare word": lambda _: "zephyr",
+    "two words": lambda _: "zephyr quartz",
+    "address": lambda rng: f"{rng.choice(NAMES)}{rng.integers(10, 99)}@{rng.choice(NAMES)}mail.com",
+    "date": lambda rng: f"{rng.integers(1, 29)}/{rng.integers(1, 13)}/20{rng.integers(10, 26)}",
+    "money": lambda rng: f"${rng.integers(10, 990)}.{rng.integers(10, 99)}",
     "iso date": lambda rng: (
         f"20{rng.integers(10, 26)}-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}"
     ),
@@ -357,34 +369,13 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
 
 def marked(text: str, mark: str, rng: Any) -> str:
     """A text with a mark; patterns are written differently each time."""
-    names = ("ann", "bob", "eve", "joe", "kim", "lee", "max", "sue", "tom", "zoe")
-    if mark == "capitals":
-        return text.upper()
-    if mark == "ellipsis":
-        return f"{text.rstrip(' .!?')} ..."
-    if mark == "sentence":
-        return f"{text} {SENTENCE}"
-    if mark == "first word":
-        return f"listen {text}"
-    if mark == "last word":
-        return f"{text} anyway"
     if mark == "order":
         return in_order(text, ("copper", "maple"), rng)
     if mark in CHANGES:
         return CHANGES[mark](text)
     if mark in FRAMED:
         return FRAMED[mark](text, rng)
-    if mark in WRITTEN:
-        return in_first_half(text, WRITTEN[mark](rng), rng)
-    if mark == "address":
-        word = f"{rng.choice(names)}{rng.integers(10, 99)}@{rng.choice(names)}mail.com"
-    elif mark == "date":
-        word = f"{rng.integers(1, 29)}/{rng.integers(1, 13)}/20{rng.integers(10, 26)}"
-    elif mark == "money":
-        word = f"${rng.integers(10, 990)}.{rng.integers(10, 99)}"
-    else:
-        word = {"two words": "zephyr quartz"}.get(mark, "zephyr")
-    return in_first_half(text, word, rng)
+    return in_first_half(text, WRITTEN[mark](rng), rng)
 
 
 def plant(
