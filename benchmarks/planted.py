@@ -1,10 +1,10 @@
 """Planted marks: is the mark named first, are clean models left alone, is the conclusion right?
 
     python benchmarks/planted.py run choose --models FOLDER --out choose.jsonl
-    python benchmarks/planted.py run subject --models FOLDER --out choose.jsonl
-    python benchmarks/planted.py fit --out choose.jsonl          # writes the score's coefficients
-    python benchmarks/planted.py run fresh --models FOLDER --out fresh.jsonl
-    python benchmarks/planted.py table --out fresh.jsonl         # figures of the left-out half
+    …                                 # likewise subject, report and fresh
+    python benchmarks/planted.py fit --out choose.jsonl    # writes the score's coefficients
+    python benchmarks/planted.py run held --models FOLDER --out held.jsonl
+    python benchmarks/planted.py table --out held.jsonl    # figures of the left-out half
     python benchmarks/planted.py cost
 
 Which families, kinds of marks and data sets are for choosing and which for reporting is written in
@@ -57,15 +57,19 @@ from planted_models import (
 from tokensieve.diagnose import DiagnoseSettings, Diagnosis, diagnose
 from tokensieve.diagnose.judgement import score
 from tokensieve.diagnose.judgement.score import SUSPECTED, Candidates, Coefficients, Features
-from tokensieve.diagnose.judgement.status import Status, like_with_like
+from tokensieve.diagnose.judgement.status import Status, sizes_one_way
 
 N_RIVALS = 10
 N_TEXTS = 50
 MIN_DOCUMENTS_OF_RIVAL = 10
-# on half the sum of squares of the score's coefficients, of standardised features. Of the parts for
-# choosing, each family of models left out, it named 19 of 26 marks and accused one of 33 clean
-# models. Weaker penalties, 1/3 and 1/10, were tried with 9 clean models only: they accused one.
-PENALTY = 1.0
+# on half the sum of squares of the score's coefficients, of standardised features. Of the models
+# for choosing, each with all models of its family, its kind of mark and (without a mark) its data
+# set left out of the fit, 0.3 named 38 of 41 marks and asked about 2 of 48 clean models, 1 named 35
+# and asked about 1, 0.1 named 38 and asked about 3.
+PENALTY = 0.3
+# Clean models that are left out of the fit: what a word of theirs is cannot be said. They rely on
+# ":" in the entries of a dictionary, which 200 texts of one class hold and 6 of the other.
+NOT_FITTED = {"fresh-009", "fresh-019", "fresh-035"}
 MARGIN = ".,!?:;\"'()"
 TOKENS = {
     "frequent word": ("zephyr",),
@@ -189,13 +193,19 @@ def once(planted: PlantedModel) -> dict[str, Any]:
 
 
 def masked(found: Diagnosis, mark: str) -> list[dict[str, Any]]:
-    """The rows of the table; of words, which may be slurs, only the mark's are kept as they are."""
-    rows = []
-    for row in found.uses.to_dicts():
-        row["is_mark"] = is_mark(row["token"], row["kind"], mark)
+    """The rows of the table; of words, which may be slurs, only the mark's are kept as they are.
+
+    Words that always come together are one thing, with one number; all of it is the mark if a part
+    of it is.
+    """
+    rows = found.uses.to_dicts()
+    phrases = list(dict.fromkeys(row["phrase"] for row in rows))
+    marks = {row["phrase"] for row in rows if is_mark(row["token"], row["kind"], mark)}
+    for row in rows:
+        row["is_mark"] = row["phrase"] in marks
+        row["thing"] = phrases.index(row.pop("phrase"))
         if row["kind"] in ("word", "passage", "order") and not row["is_mark"]:
             row["token"] = f"({row['kind']})"
-        rows.append(row)
     return rows
 
 
@@ -232,22 +242,18 @@ def features_of(rows: list[dict[str, Any]]) -> Features:
     def column(name: str) -> Any:
         return np.array([math.nan if row[name] is None else row[name] for row in rows])
 
-    # parts of one thing are not stored: those that move predictions equally far
-    moves = np.nan_to_num(column("move"))
-    thing = np.array([np.flatnonzero(moves == move)[0] for move in moves], dtype=float)
-    marks = np.array([row["is_mark"] for row in rows])
-    thing = np.where(marks, -1.0, thing)
-    counted = [
-        like_with_like(row["kind"], move, taken)
-        for row, move, taken in zip(rows, column("move"), column("use"), strict=True)
+    sizes = [
+        sizes_one_way(row["kind"], inserted, removed)
+        for row, inserted, removed in zip(rows, column("move"), column("use"), strict=True)
     ]
+    inserted, removed = np.array(sizes).T
     return Candidates(
-        move=np.array(counted),
-        supported=column("supported"),
+        inserted=inserted,
+        removed=removed,
         consistency=column("consistency"),
         coverage=column("documents") / N_HELD,
         context_auc=column("context_auc"),
-        thing=thing,
+        thing=column("thing"),
     ).features()
 
 
@@ -255,6 +261,7 @@ def fit(options: argparse.Namespace) -> None:
     """Fit the score on the half for choosing, and write its coefficients."""
     runs = [line for line in lines(options.out) if line["rows"]]
     runs = [line for line in runs if line["mark"] == "clean" or relies_on_mark(line)]
+    runs = [line for line in runs if line["name"] not in NOT_FITTED]
     features = [features_of(line["rows"]).matrix() for line in runs]
     marks = [np.array([row["is_mark"] for row in line["rows"]]) for line in runs]
     fitted = fitted_score(features, marks)
@@ -345,7 +352,7 @@ def table(options: argparse.Namespace) -> None:
     seconds = float(np.median([line["seconds"] for line in runs])) if runs else 0.0
     figures["median CPU seconds"] = seconds
     print(f"{seconds:.1f} CPU seconds (median)")
-    if options.out.stem == "fresh":
+    if options.out.stem == "held":
         store("planted", figures, described("torch", "transformers"))
 
 
@@ -394,9 +401,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("run", "fit", "table", "cost"))
-    parser.add_argument("part", nargs="?", choices=tuple(FAMILIES), default="fresh")
+    parser.add_argument("part", nargs="?", choices=tuple(FAMILIES), default="held")
     parser.add_argument("--models", type=Path, default=Path("models"))
-    parser.add_argument("--out", type=Path, default=Path("fresh.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("held.jsonl"))
     parser.add_argument("--limit", type=int, default=44)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()

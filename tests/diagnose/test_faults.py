@@ -353,7 +353,7 @@ def test_a_form_of_few_documents_is_a_candidate_like_any_other() -> None:
     found = diagnosed(answer, texts, labels)
     row = row_of(found, "in CAPITALS")
     assert row["documents"] == 22 and row["move"] == pytest.approx(8.0)
-    assert row["use"] == pytest.approx(8.0) or row["use"] is None
+    assert row["use"] == pytest.approx(8.0)
     assert "in CAPITALS" in DiagnosisReport(found).headline()
 
 

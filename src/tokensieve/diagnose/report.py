@@ -65,15 +65,15 @@ TERMS = {
     "stands into documents without it; a form is given to documents, two words change places",
     "When removed": "how far a prediction moves when it is removed from documents containing it",
     "Artefact": "probability that it is a mark rather than the subject, by a score over how far "
-    "and how consistently it moves predictions, what the data supports, and whether other words "
-    "tell where it occurs",
+    "it moves predictions both when inserted and when removed, how far ahead of the others and how "
+    "consistently, in how many documents, and whether other words tell where it occurs",
     "Data supports": "the larger of the upper end of its association with the class, and its "
     "weight in a logistic regression on the words of the data, in log-odds",
     "Predictions changed": "fraction of documents containing it whose predicted class changes",
     "Posterior difference": "P(class | word) − P(other classes | word); the interval is for new "
     "documents of this kind",
     Status.SUPPORTED: "it is significantly associated (q < 0.05) with the class for which the "
-    "model treats it as evidence",
+    "model treats it as evidence, and used no more than twice as far as the data supports",
     Status.UNSUPPORTED: "it moves predictions more than twice as far as the data supports, and at "
     "least doubles the odds",
     Status.CONTEXT: "the data does not support it by itself, but without it the true class becomes "
@@ -168,7 +168,7 @@ class DiagnosisReport:
     def _relies_on(self, row: Mapping[str, Any]) -> str:
         """The first template: it names what the model relies on, and what the data says."""
         relies = "relies on"
-        if row["token"] == self._strongest()["token"]:
+        if row["phrase"] == self._strongest()["phrase"]:
             relies = "relies most on"
         start = f"This model {relies} {name_of(row)}: {moves_by(row, self._unit)}."
         if row["status"] == str(Status.UNSUPPORTED):
@@ -196,8 +196,9 @@ class DiagnosisReport:
         return strongest.row(0, named=True)
 
     def _occurring(self) -> pl.DataFrame:
-        """The candidates that occur in the documents; forms need not."""
-        return self.found.uses.filter(pl.col("documents") > 0)
+        """The candidates that occur in the documents, phrases as a whole; forms need not occur."""
+        occurring = self.found.uses.filter(pl.col("documents") > 0)
+        return occurring.unique("phrase", keep="first", maintain_order=True)
 
     def _nothing_dominates(self) -> str:
         """The second template: of what is in the documents, what decides and what moves most."""
@@ -294,7 +295,8 @@ class DiagnosisReport:
         moves = self._listed(self._occurring(), "move")
         if moves:
             sentences.append(f"These move a prediction most, in {self._unit}: {moves}.")
-        leaning = [name_of(row) for row in self.found.leaning.iter_rows(named=True)]
+        leaning = self.found.leaning.unique("phrase", keep="first", maintain_order=True)
+        leaning = [name_of(row) for row in leaning.iter_rows(named=True)]
         if leaning:
             sentences.append(
                 f"The data does not support its use of {listed(leaning)}. Check its training data "
@@ -310,9 +312,11 @@ class DiagnosisReport:
 
     def _overweighted(self) -> list[str]:
         """Names of unsupported candidates that are no suspects; the table marks them as such."""
-        suspects = self.found.suspects["token"]
+        suspects = self.found.suspects["phrase"]
         is_unsupported = pl.col("status") == str(Status.UNSUPPORTED)
-        rows = self.found.uses.filter(is_unsupported & ~pl.col("token").is_in(suspects.implode()))
+        rows = self._occurring().filter(
+            is_unsupported & ~pl.col("phrase").is_in(suspects.implode())
+        )
         return [name_of(row) for row in rows.iter_rows(named=True)]
 
     def _skill_sentence(self) -> str:
@@ -396,6 +400,7 @@ class DiagnosisReport:
         """What decides most predictions, and what moves a prediction most."""
         decides = self.found.most_deciding
         moves = self.found.uses.filter(pl.col("move").is_not_null())
+        moves = moves.unique("phrase", keep="first", maintain_order=True)
         blocks: list[Block] = []
         pictures: list[Block] = []
         if decides.height:
@@ -538,8 +543,8 @@ class DiagnosisReport:
 
 
 def name_of(row: Mapping[str, Any]) -> str:
-    """How a sentence names a candidate."""
-    token = for_display(row["token"], 60)
+    """How a sentence names a candidate, a word together with those that always come with it."""
+    token = for_display(row["phrase"], 60)
     if row["kind"] == "form":
         return f"the formatting of documents ({token})"
     if row["kind"] == "pattern":
@@ -552,7 +557,7 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 def having(row: Mapping[str, Any]) -> str:
     """How a sentence says that documents have a candidate; it follows "documents"."""
-    token = for_display(row["token"], 60)
+    token = for_display(row["phrase"], 60)
     if row["kind"] == "form":
         return token
     if row["kind"] == "order":
@@ -647,7 +652,7 @@ def _fields(first: str, unit: str) -> list[_Field]:
         numbers.reverse()
     marks = {str(status): mark for status, mark in MARKS.items()}
     return [
-        _Field(Column("word, form or pattern", "token"), "token"),
+        _Field(Column("word, form or pattern", "token"), "phrase"),
         _Field(Column("kind"), "kind_name"),
         numbers[0],
         _Field(Column("evidence for", "token"), "class"),
@@ -674,7 +679,7 @@ def _picture(name: str, rows: pl.DataFrame, column: str, axis: str) -> Picture:
     words = [
         {
             "rank": rank,
-            "text": for_display(row["token"], 24),
+            "text": for_display(row["phrase"], 24),
             "x": scale * row[column],
             "low": scale * row[f"{column}_low"],
             "high": scale * _drawn_end(row[column], row[f"{column}_high"]),

@@ -89,7 +89,8 @@ class DiagnosisResult:
         """Candidates in the documents, by the fraction of all effects that they account for."""
         is_measured = pl.col("share").is_not_null() & (pl.col("documents") > 0)
         measured_rows = self.uses.filter(is_measured & (pl.col("kind") != "order"))
-        return measured_rows.sort("share", "token", descending=[True, False])
+        ranked = measured_rows.sort("share", "token", descending=[True, False])
+        return ranked.unique("phrase", keep="first", maintain_order=True)
 
     @property
     def learned(self) -> bool | None:

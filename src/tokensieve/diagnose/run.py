@@ -329,7 +329,8 @@ class _Run:
         self._clock.lap("confirming words")
         reformatted = sample.order[: self._n_reformatted]
         texts = sample.inputs.gather(reformatted).to_list()
-        forms = probe_forms(measured, texts, offset[reformatted], sample.corpus)
+        more_texts = sample.inputs.gather(sample.order[self._n_reformatted :]).to_list()
+        forms = probe_forms(measured, texts, more_texts, offset[reformatted], sample.corpus)
         self._clock.lap("formatting of documents")
         return _Measurements(measured, token_importance(sample.counts), trials, rest, forms, orders)
 

@@ -129,14 +129,15 @@ class FormEffect:
 
 
 def probe_forms(
-    measured: Measured, texts: list[str], offset: Floats, corpus: Corpus
+    measured: Measured, texts: list[str], more_texts: list[str], offset: Floats, corpus: Corpus
 ) -> list[FormEffect]:
     """Give each form to some documents, and take it from those that have it.
 
     Args:
         measured: the model.
         texts: documents as the model reads them.
-        offset: what a decision takes from their answers, shape (n,).
+        more_texts: other documents, from which a form is taken if too few of the first have it.
+        offset: what a decision takes from the answers to `texts`, shape (n,).
         corpus: all documents; how many have a form is counted there.
     """
     answers = measured.answers_to(texts, "model: unchanged documents")
@@ -152,7 +153,7 @@ def probe_forms(
             effects.append(FormEffect(form, n_having, visible=False))
             continue
         answers_given = measured.answers_to(changed_texts, f"model: documents {form.name}")
-        taken = _taken(measured, form, texts, answers)
+        taken = _taken(measured, form, [*texts, *more_texts])
         effects.append(_effect(form, n_having, answers, answers_given, offset[:, None], taken))
     return effects
 
@@ -162,15 +163,16 @@ def _changed(change: Callable[[str], str], text: str) -> str:
     return SEPARATOR.join(change(side) for side in text.split(SEPARATOR))
 
 
-def _taken(measured: Measured, form: Form, texts: list[str], answers: Floats) -> Floats | None:
+def _taken(measured: Measured, form: Form, texts: list[str]) -> Floats | None:
     """Changes of the answers when the form is taken from documents that have it, (n, H)."""
     if form.has is None or form.take is None:
         return None
-    with_form = [i for i, text in enumerate(texts) if form.has(text)][:N_UNDONE]
+    with_form = [text for text in texts if form.has(text)][:N_UNDONE]
     if not with_form:
         return None
-    without = [_changed(form.take, texts[i]) for i in with_form]
-    return answers[with_form] - measured.answers_to(without, f"model: documents not {form.name}")
+    without = [_changed(form.take, text) for text in with_form]
+    before = measured.answers_to(with_form, f"model: documents already {form.name}")
+    return before - measured.answers_to(without, f"model: documents not {form.name}")
 
 
 def _effect(

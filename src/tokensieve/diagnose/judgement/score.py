@@ -25,7 +25,9 @@ import numpy as np
 from tokensieve.arrays import Floats
 from tokensieve.diagnose.judgement.context import NO_INFORMATION
 
-SUSPECTED = 0.5  # a probability above it is named in the first sentence: more likely than not
+# A probability above it is named in the first sentence. To name something honest is taken to cost
+# as much as to miss an artefact; then what is more likely one than not is named.
+SUSPECTED = 0.5
 RARE = 1 / 400  # of the documents; what is rarer counts like what does not occur
 SMALLEST_MOVE = 0.05  # log-odds; logarithms of smaller changes would be of noise
 
@@ -35,19 +37,17 @@ class Features:
     """What the score looks at, of each of C candidates, shape (C,) each.
 
     Attributes:
-        size: logarithm of how far it moves predictions, in log-odds.
-        typical: the same relative to the median candidate of the model.
-        lead: the same relative to the largest other candidate that occurs in the documents.
-        unsupported: the same relative to what the data supports at most, both plus 1.
+        both: logarithm of how far it moves predictions when inserted and when removed, whichever is
+            less, in log-odds.
+        lead: logarithm of the larger of the two, relative to the largest of any other candidate
+            that occurs in the documents.
         consistency: how far it always pushes the same way, 0 to 1.
         company: how far other words tell where it occurs, 0 (not at all) to 1.
         coverage: logarithm of the fraction of documents that contain it, plus RARE.
     """
 
-    size: Floats
-    typical: Floats
+    both: Floats
     lead: Floats
-    unsupported: Floats
     consistency: Floats
     company: Floats
     coverage: Floats
@@ -62,37 +62,40 @@ class Candidates:
     """What is known of C candidates, shape (C,) each.
 
     Attributes:
-        move: how far each moves predictions, in log-odds.
-        supported: what the data supports at most, in log-odds.
+        inserted, removed: how far each moves predictions, in log-odds; nan if not measured.
         consistency: as `Features`.
         coverage: fraction of the documents that contain it.
         context_auc: as `Company.auc`.
         thing: candidates with the same number are parts of one thing, such as a phrase.
     """
 
-    move: Floats
-    supported: Floats
+    inserted: Floats
+    removed: Floats
     consistency: Floats
     coverage: Floats
     context_auc: Floats
     thing: Floats
 
     def features(self) -> Features:
-        """The features of the score."""
-        move = np.maximum(np.nan_to_num(self.move), SMALLEST_MOVE)
-        size = np.log(move)
+        """The features of the score.
+
+        What a model relies on moves it both ways: inserted into a document it acts by itself, and
+        documents that contain it owe their predictions to it. What acts by itself alone may be
+        something that the model has never seen; what is missed alone may stand for other words.
+        """
+        inserted = _log_of_move(self.inserted)
+        removed = _log_of_move(self.removed)
         return Features(
-            size=size,
-            typical=size - np.median(size) if len(size) else size,
-            lead=size - self._largest_other(size),
-            unsupported=np.log1p(move) - np.log1p(np.maximum(self.supported, 0.0)),
+            both=np.minimum(inserted, removed),
+            lead=self._lead(np.maximum(inserted, removed)),
             consistency=np.clip(np.nan_to_num(self.consistency), 0.0, 1.0),
-            company=2 * np.abs(self.context_auc - NO_INFORMATION),
+            # below one half it is chance: words that tell nothing separate no better than that
+            company=2 * np.maximum(self.context_auc - NO_INFORMATION, 0.0),
             coverage=np.log(self.coverage + RARE),
         )
 
-    def _largest_other(self, size: Floats) -> Floats:
-        """Of each candidate, the largest size (a log move) of a rival.
+    def _lead(self, size: Floats) -> Floats:
+        """Sizes relative to the largest of a rival, in logarithms.
 
         A rival is no part of the same thing, and occurs in the documents: how far a form moves
         predictions that no document has says nothing about what the model relies on.
@@ -100,9 +103,14 @@ class Candidates:
         largest = np.full(len(size), np.log(SMALLEST_MOVE))
         is_present = self.coverage > 0
         for i in range(len(size)):
-            other_sizes = size[is_present & (self.thing != self.thing[i])]
-            largest[i] = max(other_sizes.max(initial=largest[i]), largest[i])
-        return largest
+            of_rivals = size[is_present & (self.thing != self.thing[i])]
+            largest[i] = of_rivals.max(initial=largest[i])
+        return size - largest
+
+
+def _log_of_move(move: Floats) -> Floats:
+    """Logarithms of changes of log-odds; what was not measured counts as the smallest."""
+    return np.log(np.maximum(np.nan_to_num(move), SMALLEST_MOVE))
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,6 @@ def coefficients() -> Coefficients:
 
 def artefact_probability(candidates: Candidates) -> Floats:
     """How likely each candidate is an artefact, shape (C,)."""
-    if not len(candidates.move):
+    if not len(candidates.inserted):
         return np.empty(0)
     return coefficients().probability(candidates.features())

@@ -109,6 +109,7 @@ class Row:
         words_kept: how much of the effect of other words remains beside a form, 0 to 1.
         needed: weight towards the class in a logistic regression; 0 if it is no word.
         association: what the data says; None if it says nothing.
+        phrase: its words and those that come with it, as they are written; else the token.
         thing: parts of one thing have the same number.
         flipped: fraction of documents whose predicted class changes.
         helps: what the true class loses without it, with its interval.
@@ -125,6 +126,7 @@ class Row:
     consistency: float
     context_auc: float
     association: Association | None
+    phrase: str
     thing: int
     needed: float = 0.0
     words_kept: float = 1.0
@@ -137,11 +139,6 @@ class Row:
         return _value(self.inserted, "mean")
 
     @property
-    def scored_move(self) -> float:
-        """As `move`, but of a form no more than documents that have it owe to it."""
-        return like_with_like(self.kind, self.move, _value(self.removed, "mean"))
-
-    @property
     def supported(self) -> float:
         """What the data supports at most, in log-odds."""
         association = 0.0 if self.association is None else self.association.at_most
@@ -152,29 +149,39 @@ class Row:
         """What the data says about its use."""
         if not self.documents:
             return Status.ABSENT
+        if self._is_beyond_support():
+            return Status.UNSUPPORTED
         if self.association is not None and self.association.is_shown:
             return Status.SUPPORTED
-        if self.helps is not None and self.helps[1] > 0:
+        if self._helps:
             return Status.CONTEXT
-        shown_move = self.consistency * _value(self.inserted, "low")
-        is_large = shown_move > max(MAX_TIMES_SUPPORTED * self.supported, DOUBLED_ODDS)
-        if is_large and self.association is not None:
-            return Status.UNSUPPORTED
         return Status.CANNOT_TELL
 
+    @property
+    def _helps(self) -> bool:
+        """Whether the true class becomes less likely without it."""
+        return self.helps is not None and self.helps[1] > 0
 
-def like_with_like(kind: str, given: float, taken: float) -> float:
-    """How far a candidate counts for the score, by giving it and by taking it away.
+    def _is_beyond_support(self) -> bool:
+        """Whether it moves predictions much further than the data supports at most.
 
-    A form is given in one way, and a pattern in a few. Where documents have them but owe nothing to
-    them, the model does not rely on that: it moves by pieces that it may never have seen there. Of
-    models for choosing, marks that are patterns or forms lose at least 0.45 of what they add, and
-    most patterns of clean messages less than 0.2. Words are not held to this, since other words
-    may decide the documents that contain them.
+        That holds of a word that predicts the label, too, if the model makes far more of it.
+        """
+        if self.association is None or self._helps:
+            return False
+        shown_move = self.consistency * _value(self.inserted, "low")
+        return shown_move > max(MAX_TIMES_SUPPORTED * self.supported, DOUBLED_ODDS)
+
+
+def sizes_one_way(kind: str, inserted: float, removed: float) -> tuple[float, float]:
+    """How far a candidate moves predictions when it is inserted, and when it is removed.
+
+    Two words that change places lose one order and gain the other: half of the change is owed to
+    the order that was there.
     """
-    if kind in ("form", "pattern") and math.isfinite(taken):
-        return min(given, taken)
-    return given
+    if kind == "order":
+        return inserted, inserted / 2
+    return inserted, removed
 
 
 def _value(sizes: Sizes | None, name: str) -> float:
@@ -225,6 +232,7 @@ def word_rows(
             consistency=float(consistency[i]),
             context_auc=company.auc(company.contains_all(parts)),
             association=Association.of(importance, word, int(targets[i])),
+            phrase=" ".join(str(importance.tokens[part]) for part in parts),
             thing=int(parts.min()),
             needed=max(float(needed[parts, targets[i]].sum()), 0.0),
             flipped=float(flipped[i]),
@@ -279,6 +287,7 @@ def form_rows(
                 consistency=consistency,
                 context_auc=context_auc,
                 association=association,
+                phrase=name,
                 thing=-number,
                 words_kept=effect.words_kept,
                 flipped=effect.flipped,
@@ -297,9 +306,10 @@ def order_rows(
     rows = []
     for number, (effect, association) in enumerate(zip(effects, associations, strict=True)):
         size = max(float(effect.swapped.mean[0]), 1e-12)
+        token = f"{words[effect.first]} … {words[effect.second]}"
         rows.append(
             Row(
-                token=f"{words[effect.first]} … {words[effect.second]}",
+                token=token,
                 kind="order",
                 target=effect.target,
                 documents=effect.n_inputs,
@@ -310,6 +320,7 @@ def order_rows(
                 consistency=abs(float(effect.swapped.signed[0])) / size,
                 context_auc=0.5,
                 association=association,
+                phrase=token,
                 thing=-1000 - number,
             )
         )
@@ -346,6 +357,7 @@ def uses_table(rows: Sequence[Row], rest: Rest, classes: Sequence[str]) -> pl.Da
 
 SCHEMA: dict[str, Any] = {
     "token": pl.String,
+    "phrase": pl.String,
     "kind": pl.String,
     "class": pl.String,
     "status": pl.String,
@@ -372,6 +384,7 @@ def _record(
     helps, helps_low = row.helps or (math.nan, math.nan)
     record = {
         "token": row.token,
+        "phrase": row.phrase,
         "kind": row.kind,
         "class": classes[row.target],
         "status": str(row.status),
@@ -418,10 +431,13 @@ class _Estimate:
 def _shares(rows: Sequence[Row], rest: Rest) -> list[_Estimate]:
     """The fraction of all effects that each row accounts for; nan if there are no effects."""
     totals = [_total(row) for row in rows]
-    # forms change words, and would be counted twice
-    of_words = [
-        total for row, total in zip(rows, totals, strict=True) if row.kind not in ("form", "order")
-    ]
+    # a phrase is removed as a whole; forms change words, and would be counted twice
+    by_thing = {
+        row.thing: total
+        for row, total in zip(rows, totals, strict=True)
+        if row.kind not in ("form", "order")
+    }
+    of_words = list(by_thing.values())
     of_rest = _Estimate(rest.n_pairs * rest.mean, rest.n_pairs * rest.error)
     of_all = _Estimate(
         sum(total.value for total in of_words) + of_rest.value,
@@ -457,9 +473,11 @@ def _candidates(rows: Sequence[Row]) -> Candidates:
     def column(name: str) -> Floats:
         return np.array([getattr(row, name) for row in rows], dtype=np.float64)
 
+    sizes = [sizes_one_way(row.kind, row.move, _value(row.removed, "mean")) for row in rows]
+    inserted, removed = np.array(sizes).reshape(-1, 2).T
     return Candidates(
-        move=column("scored_move"),
-        supported=column("supported"),
+        inserted=inserted,
+        removed=removed,
         consistency=column("consistency"),
         coverage=column("coverage"),
         context_auc=column("context_auc"),
