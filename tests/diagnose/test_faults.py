@@ -23,6 +23,7 @@ from tokensieve.diagnose.comparing import WordChanges, changes_between, word_cha
 from tokensieve.diagnose.effects.estimates import mean_sizes
 from tokensieve.diagnose.effects.measuring import Measured
 from tokensieve.diagnose.judgement.context import Company
+from tokensieve.diagnose.judgement.score import Candidates, artefact_probability
 from tokensieve.diagnose.judgement.skill import Learning, Skill, random_auc
 from tokensieve.diagnose.judgement.status import Status
 from tokensieve.diagnose.opened import open_model
@@ -810,3 +811,36 @@ def test_a_compared_word_is_removed_and_inserted_apart() -> None:
         (often,) = word_changes(opened, settings, ["often"])
     assert len(often.removed) == 8 and len(often.inserted) > 24
     assert often.removed == pytest.approx(3.0) and often.inserted == pytest.approx(3.0)
+
+
+def test_an_artefact_moves_predictions_both_ways_and_keeps_no_company() -> None:
+    """The score took insertions alone, and chance below one half for company."""
+
+    def probability(**changed: float) -> float:
+        """Of a candidate beside an honest word; the defaults are those of a clear mark."""
+        of_mark = {"inserted": 4.0, "removed": 4.0, "context_auc": 0.5, **changed}
+        candidates = Candidates(
+            inserted=np.array([of_mark["inserted"], 1.0]),
+            removed=np.array([of_mark["removed"], 1.0]),
+            consistency=np.array([1.0, 1.0]),
+            coverage=np.array([0.3, 0.3]),
+            context_auc=np.array([of_mark["context_auc"], 0.8]),
+            thing=np.array([0.0, 1.0]),
+        )
+        return float(artefact_probability(candidates)[0])
+
+    assert probability() > 0.5
+    assert probability(removed=0.2) < probability()
+    assert probability(inserted=0.2) < probability()
+    assert probability(removed=np.nan) < 0.5, "what was not removed is not shown to matter"
+    assert probability(context_auc=0.8) < probability()
+    assert probability(context_auc=0.3) == pytest.approx(probability())
+
+
+def test_words_that_come_together_are_no_rivals() -> None:
+    """Each part of a phrase hid the others."""
+    values = np.array([3.0, 3.0, 1.0])
+    parts = Candidates(values, values, values, values / 10, values / 6, np.array([0.0, 0.0, 1.0]))
+    apart = Candidates(values, values, values, values / 10, values / 6, np.array([0.0, 1.0, 2.0]))
+    assert parts.features().lead[:2] == pytest.approx(np.log(3.0))
+    assert apart.features().lead[:2] == pytest.approx(0.0)
