@@ -247,9 +247,7 @@ def kind_of(family: str) -> str:
     return "bytes" if family in with_bytes else "unigram"
 
 
-DECODERS = (
-    "gpt2 llama opt gpt-neox bloom qwen2 openai-gpt gpt-neo mistral phi gemma falcon".split()
-)
+DECODERS = "gpt2 llama opt gpt-neox bloom qwen2 openai-gpt gpt-neo mistral phi gemma falcon".split()
 
 
 def build(
