@@ -173,7 +173,7 @@ class Exponentials:
         return np.asarray(self.log_weight - self.gaps(q) - FORCELESS_DISTANCE * self.without_force)
 
     def log_forces(self, q: Floats) -> Floats:
-        """Logarithm of the force of each pair, shape (j,)."""
+        """log |K e^{−D·q}|, the logarithm of the force of each pair, shape (j,)."""
         return np.asarray(self.log_k - self.gaps(q))
 
     def slope(self, q: Floats) -> Slope:

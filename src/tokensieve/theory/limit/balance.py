@@ -75,7 +75,7 @@ def angle_between(p: Floats, direction: Floats) -> float:
 
 @dataclass(frozen=True)
 class TightPairs:
-    """Ψ on the span of the tight differences.
+    """Ψ(ρ) = Σ_T K e^{−D·ρ} + p̂·ρ on the span of the tight differences, ρ = span x.
 
     Attributes:
         pairs: groups (a, b), shape (j, 2).
@@ -112,19 +112,20 @@ class TightPairs:
         return np.asarray(scores[self.pairs[:, 0]] - scores[self.pairs[:, 1]])
 
     def slope(self, x: Floats) -> Floats:
-        """∇Ψ at x, in the same coordinates."""
+        """∇Ψ = p̂ − Σ_T K e^{−D·ρ} D at x, in the same coordinates, shape (l,)."""
         force = self.forces(x)
         n_groups = len(self.views)
-        out = np.bincount(self.pairs[:, 0], force, n_groups)
-        node = out - np.bincount(self.pairs[:, 1], force, n_groups)
-        return np.asarray(self.direction - node @ self.views)
+        pushed = np.bincount(self.pairs[:, 0], force, n_groups)
+        pushed_back = np.bincount(self.pairs[:, 1], force, n_groups)
+        return np.asarray(self.direction - (pushed - pushed_back) @ self.views)
 
     def forces(self, x: Floats) -> Floats:
         """K e^{−D·ρ} of each pair at x, shape (pairs,), with the sign of its effect."""
         return np.asarray(self.sign * np.exp(np.minimum(self.log_k - self.gaps(x), STEEP)))
 
     def curvature(self, x: Floats) -> tuple[Floats, Floats]:
-        """Eigenvalues and eigenvectors of ∇²Ψ."""
+        """Eigenvalues, ascending, and eigenvectors of ∇²Ψ = Σ_T K e^{−D·ρ} D Dᵀ, shapes (l,) and
+        (l, l)."""
         return np.linalg.eigh(laplacian_form(self.views, self.pairs, self.forces(x)))
 
 
@@ -164,7 +165,15 @@ def certify_balance(
 
 
 def minimise(psi: TightPairs, x: Floats, length: float) -> tuple[Floats, float]:
-    """Newton's method on Ψ: the point that it reaches, and ‖∇Ψ‖/length there."""
+    """Newton's method on Ψ: the point that it reaches, and ‖∇Ψ‖/length there.
+
+    It ends early where the curvature is not positive: the caller refuses such a point.
+
+    Args:
+        psi: Ψ.
+        x: where to begin, shape (l,).
+        length: ‖p̂‖.
+    """
     for _ in range(NEWTON_STEPS):
         slope = psi.slope(x)
         residual = float(np.linalg.norm(slope) / length)

@@ -139,7 +139,14 @@ class Prediction:
 
     def distance(self, points: Floats) -> Floats:
         """Distance of points to the predicted path, shape (m,): a shift in time along it is no
-        error."""
+        error.
+
+        The path is the polygon through its points. The nearest point of a chord a b to p is
+        a + s (b − a), with s = (p − a)·(b − a)/|b − a|² cut to [0, 1].
+
+        Args:
+            points: shape (m, r).
+        """
         path = self.points
         chords = np.diff(path, axis=0, append=path[-1:])  # a slow flow at rest at once is a point
         path = np.concatenate([path, path[-1:]])
