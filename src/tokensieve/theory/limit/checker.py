@@ -502,12 +502,13 @@ def balance(n: np.ndarray, K: Balls, target: Balls, start: Balls) -> Balls:
     if len(target) == 0:
         return target
     y = midpoints(start)
-    for step in range(NEWTON_STEPS + 1):
+    for _ in range(NEWTON_STEPS):
         forces = K * np.exp(-product(n, y))
-        slope = target - product(n.T, forces)
-        hessian = gram(n, forces)
-        if step < NEWTON_STEPS:
-            y = midpoints(y + newton_step(hessian, slope))
+        rough_hessian = n.T @ (forces.astype(float)[:, None] * n)
+        y = midpoints(y + newton_step(rough_hessian, target - product(n.T, forces)))
+    forces = K * np.exp(-product(n, y))
+    slope = target - product(n.T, forces)
+    hessian = gram(n, forces)
 
     reason = "(F3) fails: the tight pairs do not balance p̂ at a strict minimum of Ψ"
     smallest = least_eigenvalue(hessian, reason)
