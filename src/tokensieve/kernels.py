@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
 
 class _CheckedCache(FunctionCache):
@@ -31,10 +31,10 @@ class _CheckedCache(FunctionCache):
         the cache. Finished code needs its memory manager only, and a compilation imports them
         itself.
         """
-        rtsys.initialize(target_context)  # type: ignore[no-untyped-call]
+        rtsys.initialize(target_context)
         loaded = None
         try:
-            with self._guard_against_spurious_io_errors():  # type: ignore[no-untyped-call]
+            with self._guard_against_spurious_io_errors():
                 loaded = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # whatever unpickling other bytes raises
             with suppress(OSError):
