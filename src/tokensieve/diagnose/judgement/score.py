@@ -105,7 +105,7 @@ class Candidates:
         for i in range(len(size)):
             of_rivals = size[is_present & (self.thing != self.thing[i])]
             largest[i] = of_rivals.max(initial=largest[i])
-        return size - largest
+        return np.asarray(size - largest)
 
 
 def _log_of_move(move: Floats) -> Floats:
