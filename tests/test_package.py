@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import inspect
 import json
@@ -161,3 +162,13 @@ def test_locked_versions_are_in_the_declared_ranges() -> None:
             assert {"<", ">="} <= {part.operator for part in requirement.specifier}, requirement
             version = locked[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(version), (lock, requirement, version)
+
+
+def test_importing_a_name_leaves_the_garbage_collector_as_it_was() -> None:
+    for switch in (gc.disable, gc.enable):
+        switch()
+        was_enabled = gc.isenabled()
+        assert callable(tokensieve.audit)
+        with pytest.raises(AttributeError):
+            tokensieve.no_such_name  # noqa: B018
+        assert gc.isenabled() == was_enabled

@@ -6,6 +6,7 @@ Names are imported when they are first used. No public name is also the name of 
 importing the module would replace it.
 """
 
+import gc
 import os
 import warnings
 
@@ -19,11 +20,26 @@ _RENAMED = {"answers": "logits"}  # until 0.3 → since 0.4
 
 def __getattr__(name: str) -> object:
     if name not in _RENAMED:
-        return _public_name(name)
+        return _imported(name)
     warnings.warn(
         f"tokensieve.{name} is now tokensieve.{_RENAMED[name]}", DeprecationWarning, stacklevel=2
     )
-    return _public_name(_RENAMED[name])
+    return _imported(_RENAMED[name])
+
+
+def _imported(name: str) -> object:
+    """A public name, imported without garbage collections.
+
+    What libraries make when they are imported lives as long as the process, and the collector would
+    look through it again and again: a tenth of the time until a first classifier is fitted.
+    """
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _public_name(name)
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def _find_room_for_kernels() -> None:
