@@ -295,8 +295,8 @@ class DiagnosisReport:
         moves = self._listed(self._occurring(), "move")
         if moves:
             sentences.append(f"These move a prediction most, in {self._unit}: {moves}.")
-        leaning = self.found.leaning.unique("phrase", keep="first", maintain_order=True)
-        leaning = [name_of(row) for row in leaning.iter_rows(named=True)]
+        phrases = self.found.leaning.unique("phrase", keep="first", maintain_order=True)
+        leaning = [name_of(row) for row in phrases.iter_rows(named=True)]
         if leaning:
             sentences.append(
                 f"The data does not support its use of {listed(leaning)}. Check its training data "

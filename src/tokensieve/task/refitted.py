@@ -151,7 +151,7 @@ def _pairs_differ(matrix: sp.csr_array, types: Ints) -> Bools:
     left_out = np.setdiff1d(np.arange(matrix.shape[1]), types)
     removed = sp.csr_array(matrix[:, left_out])
     removed.data = np.ones_like(removed.data)
-    return np.diff(pair_differences(removed).indptr) > 0
+    return np.asarray(np.diff(pair_differences(removed).indptr) > 0)
 
 
 def _sums(outcomes: _Outcomes) -> Ints:
