@@ -245,7 +245,7 @@ def _open_transformer(
 
 def _check_pieces(model: Any, windows: Windows) -> None:
     """Raise an InputError if the tokenizer returns tokens that the model does not have."""
-    n_embeddings = model.get_input_embeddings().num_embeddings
+    n_embeddings = model.get_input_embeddings().weight.shape[0]
     largest = int(windows.pieces.max())
     if largest >= n_embeddings:
         raise InputError(

@@ -321,7 +321,7 @@ class Reader:
         """Three inputs of different length that look like text."""
         special = {self._pad, *frame.before, *(frame.middle or []), *frame.after}
         first = 0
-        for start in range(self._tables[0].num_embeddings - PROBE_PIECES):
+        for start in range(self._tables[0].weight.shape[0] - PROBE_PIECES):
             if special.isdisjoint(range(start, start + PROBE_PIECES)):
                 first = start
                 break
