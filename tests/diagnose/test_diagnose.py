@@ -49,7 +49,7 @@ SETTINGS = DiagnoseSettings(min_documents=5, batch_size=32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, "ibert"])  # its embeddings are a pair
 def test_attention_and_effects_against_one_document_at_a_time(family: str) -> None:
     model, tokenizer = build(family, TEXTS.to_list())
     frame = Frame.of(tokenizer)
@@ -84,7 +84,10 @@ def test_attention_and_effects_against_one_document_at_a_time(family: str) -> No
 def integrated(model: Any, ids: Any, share: Any) -> Any:
     """The formula of `reading` for logit 0 − logit 1, through the library's own `inputs_embeds`."""
     table = model.get_input_embeddings()
-    e, pad = table(ids).detach(), table(torch.zeros_like(ids)).detach()
+    e, pad = (
+        (out[0] if isinstance(out, tuple) else out).detach()
+        for out in (table(ids), table(torch.zeros_like(ids)))
+    )
     text = np.isfinite(share)
     t = torch.tensor(np.where(text, share, 1.0), dtype=torch.float32)[None, :, None]
     leaf = (t * e + (1 - t) * pad).requires_grad_(True)

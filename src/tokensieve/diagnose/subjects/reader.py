@@ -271,21 +271,20 @@ class Reader:
         """
         uses: list[MovedEmbeddings] = []
 
-        def move(
-            module: Any, given: Sequence[torch.Tensor], out: torch.Tensor
-        ) -> torch.Tensor | None:
+        def move(module: Any, given: Sequence[torch.Tensor], out: Any) -> Any:
             alignment = align(given[0], ids, share)
             if alignment is None:
                 return None
+            embeddings = _embeddings_in(out).detach()
             is_text = alignment.share.isfinite()
-            t = alignment.share.nan_to_num(1.0).to(out.dtype)
+            t = alignment.share.nan_to_num(1.0).to(embeddings.dtype)
             pad_ids = torch.full_like(given[0], self._pad)
-            padding = type(module).forward(module, pad_ids).detach()
-            zero = torch.zeros_like(out)
-            difference = torch.where(is_text[..., None], out.detach() - padding, zero)
-            leaf = (out.detach() - (1 - t)[..., None] * difference).requires_grad_(True)
+            padding = _embeddings_in(type(module).forward(module, pad_ids)).detach()
+            zero = torch.zeros_like(embeddings)
+            difference = torch.where(is_text[..., None], embeddings - padding, zero)
+            leaf = (embeddings - (1 - t)[..., None] * difference).requires_grad_(True)
             uses.append(MovedEmbeddings(leaf, difference, alignment.back))
-            return leaf
+            return (leaf, *out[1:]) if isinstance(out, tuple) else leaf
 
         hooks = [table.register_forward_hook(move) for table in self._tables]
         try:
@@ -392,6 +391,12 @@ class Reader:
         hits = [np.flatnonzero(is_hit[row, at]) for row, at in enumerate(self._places(probe))]
         lengths = np.array([len(item.ids) for item in probe])
         return position_of(hits, lengths, _attention_layers(out))
+
+
+def _embeddings_in(out: Any) -> torch.Tensor:
+    """What a table of embeddings returns; that of I-BERT adds a scale for whole numbers."""
+    embeddings: torch.Tensor = out[0] if isinstance(out, tuple) else out
+    return embeddings
 
 
 def _n_threads(model: Any) -> int:
