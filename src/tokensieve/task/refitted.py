@@ -47,14 +47,12 @@ class _TwoModels:
     Attributes:
         types: the token types that the second model was trained with.
         model, refitted: the model of all types, and the one of `types` alone.
-        f: the decision values of `model`, where they are known.
     """
 
     task: Task
     types: Ints
     model: Model
     refitted: Model
-    f: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +69,7 @@ def compare_refit(learned: CorpusModel, types: Ints, settings: TrainSettings) ->
     task = learned.task
     test = learned.test
     refitted = task.refit(types, learned.train, learned.model, settings)
-    models = _TwoModels(
-        task=task,
-        types=types,
-        model=learned.model,
-        refitted=refitted,
-        f=None
-        if task.known_totals
-        else learned.f,  # None if only a sample of the documents is here
-    )
+    models = _TwoModels(task=task, types=types, model=learned.model, refitted=refitted)
     if task.units(test.corpus) is not None:  # the groups are the independent units
         outcomes = _outcomes(test, models)
         return RefitComparison(
@@ -128,20 +118,21 @@ def _outcomes(part: CountedCorpus, models: _TwoModels) -> _Outcomes:
     """
     task = models.task
     matrix = part.counts.matrix
-    f_of_blocks = []
+    f_of_all_types = []
+    f_of_some_types = []
     concerned_of_blocks = []
     for items in row_blocks(matrix.indptr[:: task.size], ENTRIES_AT_ONCE):
         block = matrix[task.size * items.start : task.size * items.stop]
         remaining = sp.csr_array(block[:, models.types])
-        f_of_blocks.append(task.decide(models.refitted, remaining))
+        f_of_all_types.append(task.decide(models.model, block))
+        f_of_some_types.append(task.decide(models.refitted, remaining))
         if task.size == 2:
             concerned_of_blocks.append(_pairs_differ(block, models.types))
         else:
             concerned_of_blocks.append(np.diff(block.indptr) > np.diff(remaining.indptr))
-    f = task.decide(models.model, matrix) if models.f is None else models.f
     return _Outcomes(
-        before=task.correct(f, part.counts),
-        after=task.correct(np.concatenate(f_of_blocks), part.counts),
+        before=task.correct(np.concatenate(f_of_all_types), part.counts),
+        after=task.correct(np.concatenate(f_of_some_types), part.counts),
         is_concerned=np.concatenate(concerned_of_blocks).astype(np.float64),
     )
 
