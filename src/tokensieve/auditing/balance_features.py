@@ -66,11 +66,15 @@ class ScoreLevels:
         if len(values) <= MAX_LEVELS:
             names = tuple(f"{value:.4g}" for value in values)
             return cls(names, np.searchsorted(values, scores).astype(np.int64))
-        inner_edges = np.unique(np.quantile(scores, np.linspace(0, 1, N_QUANTILES + 1)[1:-1]))
-        bins = np.digitize(scores, inner_edges)
-        levels, level = np.unique(bins, return_inverse=True)
-        ranges = [scores[bins == value] for value in levels]
-        names = tuple(f"{within.min():.4g} to {within.max():.4g}" for within in ranges)
+        fractions = np.linspace(0, 1, N_QUANTILES + 1)
+        inner_edges = np.unique(np.quantile(scores, fractions[1:-1]))
+        bin_of_document = np.digitize(scores, inner_edges)
+        # of equal quantiles only one is an edge, so that bins may be empty: they are left out
+        filled_bins, level = np.unique(bin_of_document, return_inverse=True)
+        scores_of_levels = [scores[bin_of_document == filled] for filled in filled_bins]
+        names = tuple(
+            f"{of_level.min():.4g} to {of_level.max():.4g}" for of_level in scores_of_levels
+        )
         return cls(names, level.astype(np.int64))
 
 

@@ -130,7 +130,7 @@ def score_numbers(labels: pl.DataFrame, column: str) -> pl.Series:
         column: describes the label column, for messages.
 
     Raises:
-        InputError: a label is not a finite number, or all are equal.
+        InputError: a label is not a finite number.
     """
     numbers = labels["label"].cast(pl.Float64, strict=False)
     is_bad = ~numbers.is_finite().fill_null(False)

@@ -85,7 +85,11 @@ def pair_rates(order: WordOrder, labels: Ints, n_classes: int) -> list[PairRates
         last = min(first + POSITIONS_AT_ONCE, len(order.ids) - 1)  # the last one has no next
         _add_neighbours(recurring, order, labels, slice(first, last))
         _add_skipped(skipped, order, labels, slice(max(first, 1), last))
-    return [PairRates(r, s) for r, s in zip(recurring.means(), skipped.means(), strict=True)]
+    of_classes = zip(recurring.means(), skipped.means(), strict=True)
+    return [
+        PairRates(recurring=of_neighbours, skipped=of_words)
+        for of_neighbours, of_words in of_classes
+    ]
 
 
 def _add_neighbours(rates: RatesByClass, order: WordOrder, labels: Ints, places: slice) -> None:

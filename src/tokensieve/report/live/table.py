@@ -117,7 +117,13 @@ def _view(k: int, side: pl.DataFrame) -> Json:
 def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
     """Bin means over all types: "posterior_difference:value", … → rows.
 
-    Bins of effects are equal on the page's axis.
+    Bins of effects e are equally wide on the page's axis,
+    sign(e) log(1 + |e|/bend) / log(1 + BEND), which ends at ±1 where |e| = spread. The x of a bin
+    is turned back from there into an effect.
+
+    Args:
+        side: the types of one class.
+        spread: the largest |e| among them, positive.
     """
     bend = spread / BEND
     end = math.log1p(BEND)
