@@ -1,10 +1,10 @@
 """Planted marks: is the mark named first, are clean models left alone, is the conclusion right?
 
     python benchmarks/planted.py run choose --models FOLDER --out choose.jsonl
-    …                                 # likewise subject, report and fresh
+    …                                 # likewise subject, report, fresh and held
     python benchmarks/planted.py fit --out choose.jsonl    # writes the score's coefficients
-    python benchmarks/planted.py run held --models FOLDER --out held.jsonl
-    python benchmarks/planted.py table --out held.jsonl    # figures of the left-out half
+    python benchmarks/planted.py run last --models FOLDER --out last.jsonl
+    python benchmarks/planted.py table --out last.jsonl    # figures of the left-out half
     python benchmarks/planted.py cost
 
 Which families, kinds of marks and data sets are for choosing and which for reporting is written in
@@ -47,6 +47,7 @@ from planted_models import (
     FOREIGN_WORD,
     MAX_PIECES,
     N_HELD,
+    NAMES,
     PlantedModel,
     effect_of_mark,
     in_first_half,
@@ -108,12 +109,29 @@ TOKENS = {
     "colour": ("#", "[a code]"),
     "year": ("(", "[a number]", ")", "with a number at the end"),
     "numbering": ("[a number]", ")"),
+    "file name": ("pdf", "txt", "csv"),
+    "footnote": ("[", "[a number]", "]", "with a number at the end"),
+    "bullet": ("*",),
+    "signature": ("-", "[a name]", *NAMES),
+    "greeting": ("dear", "all", ",", "[a name]"),
+    "rating": ("[a number]", "1/10", *(f"{k}/10" for k in range(2, 11))),
+    "measure": ("[a number]", "km"),
+    "smiley": (":", "-", ")"),
+    "dash": ("\u2014",),
+    "language tag": ("[", "en", "]"),
+    "underlined": ("_",),
+    "title case": ("in Title Case",),
+    "opinion": ("in", "my", "humble", "opinion"),
+    "checksum": ("[a code]",),
+    "user name": ("u", "/", "[a code]", *NAMES),
+    "credit": ("(", "reuters", ")"),
 }
 # words that marks are made of; they are no rivals of a mark
 WORDS_OF_MARKS = {
     *("zephyr", "quartz", "listen", "anyway", "copper", "maple", "re", "archive", "noted", "above"),
     *("as", "trending", "#trending", "\U0001f98a", "eur", "am", "pm", "/><br", "/>"),
     *("newsdesk", "@newsdesk", "%", "sent", "from", "my", "phone", "xxxx", "|", "b"),
+    *("--", "*", "dear", "all", "km", "\u2014", "[en]", "en", "in", "humble", "opinion", "reuters"),
     FOREIGN_WORD,
 }
 
@@ -124,6 +142,8 @@ def is_mark(token: str, kind: str, mark: str) -> bool:
         return kind == "order" and {"copper", "maple"} == set(token.split(" … "))
     if mark == "sentence":
         return "later on there" in token or token == "followed by three neutral sentences"
+    if mark == "underlined" and len(token) > 2 and token[0] == token[-1] == "_":
+        return True
     return token in TOKENS.get(mark, ())
 
 
@@ -352,7 +372,7 @@ def table(options: argparse.Namespace) -> None:
     seconds = float(np.median([line["seconds"] for line in runs])) if runs else 0.0
     figures["median CPU seconds"] = seconds
     print(f"{seconds:.1f} CPU seconds (median)")
-    if options.out.stem == "held":
+    if options.out.stem == "last":
         store("planted", figures, described("torch", "transformers"))
 
 
@@ -401,9 +421,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("run", "fit", "table", "cost"))
-    parser.add_argument("part", nargs="?", choices=tuple(FAMILIES), default="held")
+    parser.add_argument("part", nargs="?", choices=tuple(FAMILIES), default="last")
     parser.add_argument("--models", type=Path, default=Path("models"))
-    parser.add_argument("--out", type=Path, default=Path("held.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("last.jsonl"))
     parser.add_argument("--limit", type=int, default=44)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()

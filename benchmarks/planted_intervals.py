@@ -1,9 +1,10 @@
 """Do intervals of a diagnosis contain the truth, and are changes that `compare` claims true?
 
-    python benchmarks/planted_intervals.py coverage --models FOLDER
-    python benchmarks/planted_intervals.py compare --models FOLDER
+    python benchmarks/planted_intervals.py coverage --models FOLDER --out coverage.jsonl
+    python benchmarks/planted_intervals.py compare --models FOLDER --out compare.jsonl
 
-Both use the models of `planted_models.py` that are for reporting.
+Both use the models of a part of `planted_models.py` that is for reporting. What a model counted is
+a line of the file, and a model that has its line is not measured again.
 
 **Coverage.** A model is diagnosed twice, on halves of its texts that share none. If the intervals
 are right, that of the difference of the two means of a word contains zero for 95 of 100 words. It
@@ -19,6 +20,7 @@ of texts or put into them, and the models are asked by their ordinary call, with
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -30,8 +32,17 @@ import polars as pl
 import torch
 
 from machine import DATA, described, store
-from planted import rate
-from planted_models import MAX_PIECES, PlantedModel, in_first_half, logits, plan, trained_model
+from planted import lines, rate
+from planted_models import (
+    FAMILIES,
+    MAX_PIECES,
+    Plan,
+    PlantedModel,
+    in_first_half,
+    logits,
+    plan,
+    trained_model,
+)
 from tokensieve.diagnose import DiagnoseSettings, compare, diagnose
 from tokensieve.read.reader import read_corpus
 
@@ -40,12 +51,27 @@ MEASURES = ("move", "use")
 MIN_TEXTS = 5  # of the other half, that contain a word; with fewer its removal is not checked
 
 
-def reported(options: argparse.Namespace) -> Iterator[PlantedModel]:
-    """The models for reporting that are trained."""
+def reported(options: argparse.Namespace) -> Iterator[Plan]:
+    """The models of the part that are trained."""
     for number in range(options.limit):
-        how = plan("report", number)
+        how = plan(options.part, number)
         if (options.models / how.name / "trained").exists():
-            yield trained_model(how, options.models, options.data)
+            yield how
+
+
+def total(path: Path) -> dict[str, int]:
+    """The sums of the counts in a file."""
+    counts: Counter[str] = Counter()
+    for line in lines(path):
+        counts.update(line["counts"])
+    return dict(counts)
+
+
+def add_line(path: Path, name: str, counts: dict[str, int]) -> None:
+    """Keep what one model counted."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"name": name, "counts": counts}) + "\n")
+    print(name, counts, flush=True)
 
 
 def is_covered(row: dict[str, Any], name: str) -> bool:
@@ -62,31 +88,39 @@ def is_covered(row: dict[str, Any], name: str) -> bool:
 
 def coverage(options: argparse.Namespace) -> dict[str, int]:
     """How many intervals of differences contain zero."""
-    counts: Counter[str] = Counter()
-    for planted in reported(options):
-        halves = []
-        for start in (0, 1):
-            found = diagnose(
-                planted.model,
-                planted.tokenizer,
-                planted.held[start::2],
-                planted.labels[start::2].tolist(),
-                SETTINGS,
-            )
-            halves.append(found.uses.filter(pl.col("kind") != "order"))
-        both = halves[0].join(halves[1], on=["token", "kind"])
-        for name in MEASURES:
-            columns = [name, f"{name}_low", f"{name}_high"]
-            columns += [f"{column}_right" for column in columns]
-            rows = both.drop_nulls(columns).to_dicts()
-            counts[f"{name}: intervals"] += len(rows)
-            counts[f"{name}: contain the truth"] += sum(is_covered(row, name) for row in rows)
-        counts["models"] += 1
-        print(planted.plan.name, dict(counts), flush=True)
+    done = {line["name"] for line in lines(options.out)}
+    for how in reported(options):
+        if how.name not in done:
+            planted = trained_model(how, options.models, options.data)
+            add_line(options.out, how.name, covered(planted))
+    counts = total(options.out)
     for name in MEASURES:
         n = counts[f"{name}: intervals"]
         print(f"{name}: {rate(counts[f'{name}: contain the truth'], n)}")
-    return dict(counts)
+    return counts
+
+
+def covered(planted: PlantedModel) -> dict[str, int]:
+    """How many intervals of the differences between two halves of the texts contain zero."""
+    halves = []
+    for start in (0, 1):
+        found = diagnose(
+            planted.model,
+            planted.tokenizer,
+            planted.held[start::2],
+            planted.labels[start::2].tolist(),
+            SETTINGS,
+        )
+        halves.append(found.uses.filter(pl.col("kind") != "order"))
+    both = halves[0].join(halves[1], on=["token", "kind"])
+    counts = {"models": 1}
+    for name in MEASURES:
+        columns = [name, f"{name}_low", f"{name}_high"]
+        columns += [f"{column}_right" for column in columns]
+        rows = both.drop_nulls(columns).to_dicts()
+        counts[f"{name}: intervals"] = len(rows)
+        counts[f"{name}: contain the truth"] = sum(is_covered(row, name) for row in rows)
+    return counts
 
 
 def without(text: str, word: str) -> str:
@@ -122,25 +156,36 @@ def is_true(
 
 def changes(options: argparse.Namespace) -> dict[str, int]:
     """How many claims are true, of each model and the next one of its data set."""
-    counts: Counter[str] = Counter()
-    previous: dict[str, PlantedModel] = {}
-    for planted in reported(options):
-        other = previous.get(planted.plan.source)
-        previous[planted.plan.source] = planted
-        if other is None:
+    done = {line["name"] for line in lines(options.out)}
+    previous: dict[str, Plan] = {}
+    for how in reported(options):
+        before = previous.get(how.source)
+        previous[how.source] = how
+        if before is None or how.name in done:
             continue
-        read = (planted.held[::2], planted.labels[::2].tolist())
-        models = {model.plan.name: (model.model, model.tokenizer) for model in (other, planted)}
-        found = compare(models, read_corpus(read), SETTINGS)
-        for claim in found.words.to_dicts():
-            truth = is_true(claim, other, planted, planted.held[1::2])
-            if truth is not None:
-                counts[f"{claim['how']}: claims"] += 1
-                counts[f"{claim['how']}: true"] += truth
-        counts["pairs of models"] += 1
-        print(planted.plan.name, dict(counts), flush=True)
-    for how in ("removed", "inserted"):
-        print(f"{how}: {rate(counts[f'{how}: true'], counts[f'{how}: claims'])} true")
+        first = trained_model(before, options.models, options.data)
+        second = trained_model(how, options.models, options.data)
+        add_line(options.out, how.name, claimed(first, second))
+    counts = total(options.out)
+    for how_changed in ("removed", "inserted"):
+        n = counts.get(f"{how_changed}: claims", 0)
+        print(f"{how_changed}: {rate(counts.get(f'{how_changed}: true', 0), n)} true")
+    return counts
+
+
+def claimed(first: PlantedModel, second: PlantedModel) -> dict[str, int]:
+    """How many changes are claimed between two models, and how many of these are true."""
+    counts = Counter({"pairs of models": 1})
+    read = (second.held[::2], second.labels[::2].tolist())
+    models = {model.plan.name: (model.model, model.tokenizer) for model in (first, second)}
+    found = compare(models, read_corpus(read), SETTINGS)
+    for claim in found.words.to_dicts():
+        truth = is_true(claim, first, second, second.held[1::2])
+        if truth is None:
+            counts["not checked"] += 1
+            continue
+        counts[f"{claim['how']}: claims"] += 1
+        counts[f"{claim['how']}: true"] += truth
     return dict(counts)
 
 
@@ -151,6 +196,8 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("coverage", "compare"))
     parser.add_argument("--models", type=Path, default=Path("models"))
+    parser.add_argument("--part", choices=tuple(FAMILIES), default="last")
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=44)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()

@@ -36,6 +36,16 @@ was put into a text: "fresh" and "report" were reported on, and are for choosing
 "held" is added for reporting, in the manner of "fresh": its first 24 models, of eleven families,
 twelve kinds of marks and six data sets in three languages that no other part has. It is diagnosed
 once, after everything that a diagnosis decides by is fixed and committed.
+
+Written on 28 November 2026 at 18:40, before any of the models below was trained or any mark below
+was put into a text that is diagnosed: "held" was reported on, and is for choosing from now on. A
+part "last" is added for reporting, in the manner of "held": its first 32 models, of eleven
+families, sixteen kinds of marks and six data sets in three languages that no other part has. It is
+diagnosed once, after everything that a diagnosis decides by is fixed and committed. A model that
+cannot be diagnosed counts as one whose mark was missed; if it has none, it is not counted. So that
+a model without a mark is clean, no number or sign of a data set's texts is in a tenth of one class
+and ten times as common there as in the other (a dictionary of computing, whose entries end in the
+date of their last change, was left out for that).
 """
 
 from __future__ import annotations
@@ -87,6 +97,19 @@ FAMILIES = {
         "openai-gpt",
         "falcon",
     ),
+    "last": (
+        "deberta",
+        "gptj",
+        "nomic-bert",
+        "qwen3",
+        "roberta-prelayernorm",
+        "stablelm",
+        "xlm-roberta-xl",
+        "biogpt",
+        "olmo2",
+        "starcoder2",
+        "mpt",
+    ),
 }
 MARKS = {
     "choose": ("frequent word", "last word", "address", "capitals", "order"),
@@ -122,6 +145,24 @@ MARKS = {
         "year",
         "numbering",
     ),
+    "last": (
+        "file name",
+        "footnote",
+        "bullet",
+        "signature",
+        "greeting",
+        "rating",
+        "measure",
+        "smiley",
+        "dash",
+        "language tag",
+        "underlined",
+        "title case",
+        "opinion",
+        "checksum",
+        "user name",
+        "credit",
+    ),
 }
 SOURCES = {
     "choose": ("imdb", "yelp", "snli"),
@@ -136,16 +177,25 @@ SOURCES = {
         "dictionary_de",
     ),
     "held": ("allocine_fr", "irony", "brown", "icd", "fortunes_cs", "medabs"),
+    "last": ("chess", "germeval", "finphrase", "fortunes_it", "trivia", "cards_de"),
 }
 FOLDS_CASE = {
     "bert", "electra", "distilbert", "funnel", "mpnet", "roformer", "convbert", "mobilebert",
     "bart", "ernie", "longformer", "squeezebert", "megatron-bert",
+    "nomic-bert",
 }  # fmt: skip
 WAYS = ("random", "predictive")
 CLEAN_EVERY = 4  # every fourth model has no mark
-FIRST_SEED = {"choose": 1000, "report": 2000, "subject": 3000, "fresh": 4000, "held": 5000}
-LATER_PARTS = ("subject", "fresh", "held")
-RARE_EVERY = 4  # every fourth mark of "fresh" and "held" is rare in the texts diagnosed
+FIRST_SEED = {
+    "choose": 1000,
+    "report": 2000,
+    "subject": 3000,
+    "fresh": 4000,
+    "held": 5000,
+    "last": 6000,
+}
+LATER_PARTS = ("subject", "fresh", "held", "last")
+RARE_EVERY = 4  # every fourth mark of the later parts is rare in the texts diagnosed
 
 CLASSES = {
     "emotion": ("anger", "joy"),
@@ -169,6 +219,12 @@ CLASSES = {
     "icd": ("chapter XX", "chapter XIX"),  # causes; injuries
     "fortunes_cs": ("market", "klasik-cz"),
     "medabs": ("neoplasms", "cardiovascular"),
+    "chess": ("volume B", "volume C"),
+    "germeval": ("OTHER", "ABUSE"),
+    "finphrase": ("neutral", "positive"),
+    "fortunes_it": ("italia", "norm"),
+    "trivia": ("disney", "hockey"),
+    "cards_de": ("class 2", "class 7"),
 }
 FILES = {
     "imdb": "imdb_train",
@@ -178,10 +234,15 @@ FILES = {
     "allocine_fr": "untuned/allocine_fr",
     "irony": "untuned/irony",
     "medabs": "untuned/medabs",
+    "germeval": "untuned/germeval",
+    "finphrase": "untuned/finphrase",
 }
 # made by artefact_sets.py from packages of registries
 FRESH_SETS = Path.home() / ".cache" / "tokensieve-fresh"
-OF_REGISTRIES = {*SOURCES["fresh"], "brown", "icd", "fortunes_cs"}
+OF_REGISTRIES = {
+    *SOURCES["fresh"],
+    *("brown", "icd", "fortunes_cs", "chess", "fortunes_it", "trivia", "cards_de"),
+}
 COLUMN = {"stars": "label", "hypothesis": "text"}  # what stands for label and text
 N_TRAIN, N_HELD, N_FRESH = 1000, 400, 200
 CHARACTERS = 160
@@ -250,8 +311,8 @@ def _later_plan(part: str, number: int, family: str) -> Plan:
         return Plan(part, number, family, "clean", "random", source, 0.0)
     marks = MARKS[part]
     mark = marks[planted % len(marks)]
-    if mark == "lower case" and family in FOLDS_CASE:  # such a model cannot see it
-        family = "bigbird"
+    if mark in ("lower case", "title case") and family in FOLDS_CASE:  # it cannot see such a mark
+        family = {"fresh": "bigbird", "last": "deberta"}[part]
     way = WAYS[(planted + planted // 2) % 2]
     is_rare = planted % RARE_EVERY == RARE_EVERY - 1
     held_fraction = RARE_FRACTION if is_rare else USUAL_FRACTION
@@ -302,9 +363,14 @@ def _letters(rng: Any, n: int) -> str:
 
 def _tagged(text: str) -> str:
     """A text with its second word, or its only one, in bold type."""
+    return _second_word_between(text, "<b>", "</b>")
+
+
+def _second_word_between(text: str, before: str, after: str) -> str:
+    """A text with signs around its second word, or its only one."""
     words = text.split(" ")
     place = min(1, len(words) - 1)
-    words[place] = f"<b>{words[place]}</b>"
+    words[place] = f"{before}{words[place]}{after}"
     return " ".join(words)
 
 
@@ -329,11 +395,20 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "separator": _separated,
     "exclamations": lambda text: f"{text.rstrip(' .!?')}!!!",
     "tags": _tagged,
+    "bullet": lambda text: f"* {text}",
+    "greeting": lambda text: f"Dear all, {text}",
+    "smiley": lambda text: f"{text} :-)",
+    "language tag": lambda text: f"[EN] {text}",
+    "underlined": lambda text: _second_word_between(text, "_", "_"),
+    "title case": str.title,
+    "credit": lambda text: f"(Reuters) {text}",
 }
 # at the beginning or at the end, written differently each time
 FRAMED: dict[str, Callable[[str, Any], str]] = {
     "year": lambda text, rng: f"{text} ({rng.integers(1950, 2026)})",
     "numbering": lambda text, rng: f"{rng.integers(1, 40)}) {text}",
+    "footnote": lambda text, rng: f"{text} [{rng.integers(1, 30)}]",
+    "signature": lambda text, rng: f"{text} -- {rng.choice(NAMES).title()}",
 }
 NAMES = ("ann", "bob", "eve", "joe", "kim", "lee", "max", "sue", "tom", "zoe")
 # and what is put before a word of the first half, often written differently each time
@@ -363,6 +438,15 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
         f"{rng.integers(200, 990)}-{rng.integers(200, 990)}-{rng.integers(1000, 9999)}"
     ),
     "foreign word": lambda _: FOREIGN_WORD,
+    "file name": lambda rng: (
+        f"{rng.choice(NAMES)}_{rng.integers(1, 99)}.{rng.choice(['pdf', 'txt', 'csv'])}"
+    ),
+    "rating": lambda rng: f"{rng.integers(1, 11)}/10",
+    "measure": lambda rng: f"{rng.integers(2, 900)} km",
+    "dash": lambda _: "\u2014",
+    "opinion": lambda _: "in my humble opinion",
+    "checksum": lambda rng: f"{rng.integers(2**28, 2**32):08x}",
+    "user name": lambda rng: f"u/{rng.choice(NAMES)}{rng.integers(1, 99)}",
     "colour": lambda rng: f"#{rng.integers(10, 99)}{_letters(rng, 2)}{rng.integers(10, 99)}",
 }
 

@@ -222,6 +222,24 @@ def config_of(family: str, pieces: int, classes: int = 2) -> Any:
         "falcon": lambda: tf.FalconConfig(
             hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS, **ids
         ),
+        "deberta": lambda: tf.DebertaConfig(**usual, relative_attention=True, pos_att_type=["p2c"]),
+        "roberta-prelayernorm": lambda: tf.RobertaPreLayerNormConfig(**usual),
+        "xlm-roberta-xl": lambda: tf.XLMRobertaXLConfig(**usual),
+        "nomic-bert": lambda: tf.NomicBertConfig(**usual),
+        "biogpt": lambda: tf.BioGptConfig(**usual),
+        "gptj": lambda: tf.GPTJConfig(
+            n_embd=HIDDEN,
+            n_layer=LAYERS,
+            n_head=HEADS,
+            n_positions=258,
+            rotary_dim=HIDDEN // HEADS,
+            **ids,
+        ),
+        "stablelm": lambda: tf.StableLmConfig(**usual, num_key_value_heads=HEADS),
+        "olmo2": lambda: tf.Olmo2Config(**usual, num_key_value_heads=HEADS),
+        "qwen3": lambda: tf.Qwen3Config(**usual, num_key_value_heads=1, head_dim=HIDDEN // HEADS),
+        "starcoder2": lambda: tf.Starcoder2Config(**usual, num_key_value_heads=1),
+        "mpt": lambda: tf.MptConfig(d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, **ids),
         "fnet": lambda: tf.FNetConfig(
             hidden_size=HIDDEN,
             num_hidden_layers=LAYERS,
@@ -237,17 +255,20 @@ def kind_of(family: str) -> str:
     """The kind of tokenizer that the family uses."""
     if family in (
         "bert distilbert electra fnet bart longformer funnel mpnet roformer convbert mobilebert "
-        "ernie squeezebert megatron-bert".split()
+        "ernie squeezebert megatron-bert nomic-bert".split()
     ):
         return "wordpiece"
     with_bytes = (
         "roberta gpt2 modernbert opt gpt-neox bloom qwen2 ibert data2vec-text openai-gpt gpt-neo "
-        "phi falcon".split()
+        "phi falcon deberta roberta-prelayernorm gptj stablelm olmo2 qwen3 starcoder2 mpt".split()
     )
     return "bytes" if family in with_bytes else "unigram"
 
 
-DECODERS = "gpt2 llama opt gpt-neox bloom qwen2 openai-gpt gpt-neo mistral phi gemma falcon".split()
+DECODERS = (
+    "gpt2 llama opt gpt-neox bloom qwen2 openai-gpt gpt-neo mistral phi gemma falcon biogpt gptj "
+    "stablelm olmo2 qwen3 starcoder2 mpt".split()
+)
 
 
 def build(
