@@ -74,6 +74,7 @@ class Check(ABC):
             come last.
         exploitable: whether its findings name something by which a model can predict the label
             without the subject. Beside one, no report says that no shortcut was found.
+        signs: how the tokens of all its findings differ from ordinary words (`Finding.signs`).
         yields_to: names of checks whose findings explain this one's. A finding is dropped if one of
             those is about its first token, or about documents without which that token would
             predict its class less than half as well.
@@ -87,6 +88,7 @@ class Check(ABC):
     thorough: ClassVar[bool] = False
     descriptive: ClassVar[bool] = False
     exploitable: ClassVar[bool] = False
+    signs: ClassVar[tuple[str, ...]] = ()
     yields_to: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -110,7 +112,6 @@ class Check(ABC):
         *,
         label: str = "",
         tokens: Sequence[str] = (),
-        signs: Sequence[str] = (),
         evidence: Mapping[str, Share] | None = None,
         details: Sequence[str] = (),
         action: str = "",
@@ -127,7 +128,6 @@ class Check(ABC):
                 a `ConcernedDocuments` if there are others, or other examples are to be shown.
             label: the class concerned.
             tokens: the tokens concerned, the one that the headline names first.
-            signs: how the tokens differ from ordinary words (`Finding.signs`).
             evidence: name → fraction, with its interval; `--fail-on NAME=5%` compares the largest.
             details: further sentences without a full stop, listed below the headline.
             action: instead of that of the check.
@@ -149,7 +149,7 @@ class Check(ABC):
             severity=float(severity),
             label=label,
             tokens=tuple(tokens),
-            signs=tuple(signs),
+            signs=self.signs,
             evidence=dict(evidence or {}),
             documents=total,
             rows=rows,

@@ -52,6 +52,7 @@ class Order(Check):
     )
     tasks = (Labels,)
     descriptive = True
+    signs = ("order",)
     yields_to = ("shortcut",)
 
     def find(self, audit: AuditContext) -> Findings:
@@ -75,7 +76,6 @@ class Order(Check):
             documents=ConcernedDocuments(documents, examples=side_by_side(audit, searched, first)),
             label=label,
             tokens=(f"{first.first} {first.second}",),
-            signs=("order",),
             evidence={
                 "documents": Share.count(len(documents), n_all),
                 "decides": decides,

@@ -62,6 +62,7 @@ class Shift(Check):
     )
     tasks = (Labels,)
     descriptive = True
+    signs = ("formatting",)
     yields_to = ("shortcut",)
 
     def find(self, audit: AuditContext) -> Findings:
@@ -114,7 +115,6 @@ class Shift(Check):
             ),
             label=class_name,
             tokens=names,
-            signs=("formatting",),
             evidence={"class": share},
             details=sentences[1 : MAX_DETAILS + 1],
         )

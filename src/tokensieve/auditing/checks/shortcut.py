@@ -145,7 +145,6 @@ class Shortcut(Check):
             ),
             label=classes[0] if len(classes) == 1 else "",
             tokens=tokens,
-            signs=signs_of(audit, group),
             evidence=evidence.shares,
             details=[
                 *details(tokens, classes, evidence, len(audit.class_names)),
@@ -154,7 +153,12 @@ class Shortcut(Check):
             ],
             action=self._action(audit, group),
         )
-        scored = replace(finding, probability=main.probability, reasons=main.reasons)
+        scored = replace(
+            finding,
+            signs=signs_of(audit, group),
+            probability=main.probability,
+            reasons=main.reasons,
+        )
         if is_accused(main) and not is_likely(audit, main):
             return replace(scored, title=PROBABLE_SHORTCUT)
         return scored

@@ -9,7 +9,7 @@ Whether the list holds is then tested on the test pairs, which were not used to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -60,6 +60,7 @@ class AnswerLength(Check):
         "or correct for length when you judge models or train a reward model on these pairs."
     )
     tasks = (Preferences,)
+    signs = ("formatting",)
 
     def find(self, audit: AuditContext) -> Findings:
         facts = preference_facts(audit)
@@ -82,7 +83,6 @@ class AnswerLength(Check):
             headline=f"The {side} answer wins {percent(wins.value, 0)} of the training pairs",
             documents=ConcernedDocuments(2 * np.flatnonzero(has_won), examples=()),
             label=label,
-            signs=("formatting",),
             evidence={
                 "decides": wins,
                 "documents": Share.count(longer_wins.of, n_pairs),
@@ -133,7 +133,7 @@ class Wins(Check):
             shown = documents[:: max(1, len(documents) // MAX_EXAMPLES)][:MAX_EXAMPLES]
             examples = [Excerpt.of(corpus, i, words, audit.tokenizer) for i in shown.tolist()]
         strength = max(0.0, 2 * rates.equal_length.low - 1)
-        return self.finding(
+        finding = self.finding(
             audit,
             severity=rates.documents.value * strength**2,
             headline=_headline(tokens, wins, rates),
@@ -144,7 +144,6 @@ class Wins(Check):
             ),
             label=CHOSEN if wins else REJECTED,
             tokens=tokens,
-            signs=() if words else ("formatting",),
             evidence={
                 "decides": rates.decides,
                 "documents": rates.documents,
@@ -155,6 +154,7 @@ class Wins(Check):
             details=_details(tokens, wins, rates),
             action=self.action_on_words if words_in_text else self.action,
         )
+        return finding if words else replace(finding, signs=("formatting",))
 
 
 @dataclass(frozen=True)
