@@ -37,7 +37,6 @@ MEGABYTE = 10**6  # bytes
 MAX_SIZE = 2**26  # bytes: 64 MiB
 MAX_SIZE_OF_RESULT = 2**31  # bytes; a table of tokens is read in parts
 STAGING = ".tokensieve-"  # names of folders for files that are not in their place yet
-COMPLETE = "complete.json"  # in such a folder: all files are written, and what is to be removed
 SUMS = "SHA256SUMS"  # of all files of a result, as `sha256sum --check` reads it
 MAX_WAIT = 10.0  # seconds for another run that writes into the same folder; most write for less
 PAUSE = 0.01  # seconds between two tries
@@ -140,8 +139,7 @@ def check_writable(folder: Path, audit: bool = False, model: bool = False) -> No
     """Make sure, before any work is done, that files can be written into the folder.
 
     It, and the folders that hold it, need not exist. It may hold an audit or a model only if that
-    is what will be written (`audit`, `model`). What a killed run had completed there is moved into
-    place.
+    is what will be written (`audit`, `model`). What a killed run left half-written is removed.
 
     Raises:
         InputError: they cannot, or another run is writing there.
@@ -217,19 +215,17 @@ def remove_leftovers() -> None:
         if lock is not None:
             lock.close()
         _STAGINGS.pop(place, None)
-        with suppress(OSError, ValueError, KeyError, TypeError):  # gone, or damaged
+        with suppress(OSError):  # gone
             _remove_unused(place)
 
 
 def _remove_unused(place: Path) -> None:
-    """Remove a staging folder that no run uses; files that are complete are moved first."""
+    """Remove a staging folder that no run uses."""
     if sys.platform == "win32":
         return
     lock = _OpenFolder(place)
     try:
         if _holds_lock(lock, place):
-            if (place / COMPLETE).exists():
-                _move_into_place(place)
             _remove_tree(place)
     finally:
         lock.close()
@@ -303,8 +299,8 @@ def write_all(
     The files are first written and synchronised in a folder on the same file system: beside the
     target, which then appears with one rename, or, where the target exists and may be a mount point
     of its own, within it. There each file is renamed into its place, and an interrupt waits for the
-    last one; if the process is killed between two of them, the next run that writes there finishes
-    the work. Other files in the target are left alone.
+    last one. A process that is killed (SIGKILL) in these milliseconds may leave files of two runs;
+    `check_sums` then names one of them. Other files in the target are left alone.
 
     Args:
         folder: the target, made if missing.
@@ -335,9 +331,7 @@ def write_all(
             names = _write_files(staging / "files", files, sums)
             if staging.parent == folder:
                 stale = _stale_names(folder, names, ours)
-                _write(staging / "unfinished", json.dumps({"files": names, "stale": stale}))
-                os.rename(staging / "unfinished", staging / COMPLETE)
-                _uninterrupted(lambda: _move_into_place(staging))
+                _uninterrupted(lambda: _move_into_place(staging / "files", folder, names, stale))
             else:
                 os.replace(staging / "files", folder)
     return [folder / name for name in names]
@@ -386,7 +380,7 @@ def _stale_names(folder: Path, names: Sequence[str], ours: str | None) -> list[s
 def _staging(folder: Path) -> Iterator[Path]:
     """The one folder for files that are not in their place yet; gone at the end, unless killed.
 
-    What a killed run had completed in it is moved into place first.
+    What a killed run left in it is removed.
 
     Raises:
         InputError: another run is using it.
@@ -398,9 +392,6 @@ def _staging(folder: Path) -> Iterator[Path]:
         place = _staging_place(folder)
         lock = _locked(place, folder)
     try:
-        with suppress(ValueError, KeyError, TypeError):  # damaged, or not ours
-            if (place / COMPLETE).is_file():
-                _uninterrupted(lambda: _move_into_place(place))
         for path in place.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         yield place
@@ -470,20 +461,18 @@ def _holds_lock(lock: _OpenFolder, place: Path) -> bool:
         return False
 
 
-def _move_into_place(staging: Path) -> None:
-    """Move the files that are still in a complete staging folder, and remove what is stale.
+def _move_into_place(
+    written: Path, folder: Path, names: Sequence[str], stale: Sequence[str]
+) -> None:
+    """Move the files that are still in `written` into the folder, and remove stale ones there.
 
     It may be called any number of times.
     """
-    folder = staging.parent
-    journal = parsed(read_regular(staging / COMPLETE))
-    if not all(_stays_inside(folder, name) for name in (*journal["files"], *journal["stale"])):
-        raise ValueError("a name points outside its folder")
-    for name in journal["files"]:
+    for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if (staging / "files" / name).exists():
-            os.replace(staging / "files" / name, folder / name)
-    for name in journal["stale"]:
+        if (written / name).exists():
+            os.replace(written / name, folder / name)
+    for name in stale:
         path = folder / name
         path.unlink(missing_ok=True)
         if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):

@@ -175,6 +175,7 @@ def test_digits_in_the_name_of_a_field_are_no_part_of_its_words(
     assert is_family((shape,)) == ("dog" not in word)
 
 
+@pytest.mark.slow
 def test_the_name_of_a_field_changes_no_probability() -> None:
     """Every word of sentence1 and sentence2 was a family of numbers, and none was ordinary."""
     made = demo_reviews(600, seed=2)

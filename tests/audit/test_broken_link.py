@@ -98,6 +98,7 @@ def test_small_groups_are_left_out() -> None:
     assert all(len(group.labels) >= 20 for group in groups)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5), st.integers(0, 100))
 def test_inserting_keeps_every_character(texts: list[str], seed: int) -> None:
     marked = pl.Series(["stone zebra river", "a zebra b"])

@@ -310,6 +310,7 @@ def test_limits_of_another_form_are_refused(written: str) -> None:
     assert CompareSettings(fail_on="sign").limits == {"sign": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_hostile_names_are_inert(tmp_path: Path, run: Run) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e|'=1+1"

@@ -30,6 +30,7 @@ def test_the_same_seed_gives_the_same_reviews() -> None:
     assert len(demo_reviews(0).texts) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", fast_first([3, 8]))
 def test_measured_posterior_differences_hold_the_truth_in_their_intervals_for_about_95_percent_of_words(
     seeds: int,

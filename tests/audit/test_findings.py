@@ -103,6 +103,7 @@ def test_a_planted_artefact_is_the_first_shortcut(name: str) -> None:
     assert tokens and all(token in found[0].tokens for token in tokens)
 
 
+@pytest.mark.slow
 def test_what_a_phrase_explains_neither_dilutes_its_finding_nor_is_another() -> None:
     def plant(text: str, label: int, rng: np.random.Generator) -> str:
         if label and rng.random() < 0.3:
@@ -119,6 +120,7 @@ def test_what_a_phrase_explains_neither_dilutes_its_finding_nor_is_another() -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_value_of_another_column_that_is_linked_to_a_class_is_a_finding() -> None:
     texts, labels = reviews(1200, 2)
     rng = np.random.default_rng(0)
@@ -138,6 +140,7 @@ def test_a_value_of_another_column_that_is_linked_to_a_class_is_a_finding() -> N
     assert "balance the classes across the values of that column" in found.action
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("related", ["zeb", "be_zebra", "zebu"])
 def test_words_related_to_the_name_of_their_class_are_less_likely_artefacts(related: str) -> None:
     texts, labels = reviews(800, 1, PLANTS["a word anywhere"][0])
@@ -220,6 +223,7 @@ def test_ordinary_words_and_shuffled_labels_give_no_shortcut(seed: int) -> None:
     assert not [f for f in audited(texts, shuffled, ngrams=2).findings if f.kind == "shortcut"]
 
 
+@pytest.mark.slow
 def test_the_floor_is_one_of_the_class() -> None:
     """A token in 0.7 % of all documents may be in 7 % of a small class."""
     texts, labels = reviews(2000, 2)
@@ -278,6 +282,7 @@ def test_a_leak_names_both_sides() -> None:
     assert found.exceeded == ("leak",) and found.fails
 
 
+@pytest.mark.slow
 def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_stands() -> None:
     train, test = reviews(300, 4), reviews(100, 5)
     texts = [*train[0], *test[0], *(f"{text} Indeed." for text in train[0][:5])]
@@ -308,6 +313,7 @@ def test_a_leak_shows_each_copy_with_its_twin_and_formatting_is_marked_where_it_
     )
 
 
+@pytest.mark.slow
 def test_label_issues_say_which_rows_of_their_file_they_are_and_the_page_that_no_shortcut_was_found() -> (
     None
 ):
@@ -440,6 +446,7 @@ def test_a_limit_of_the_class_and_one_of_all_documents() -> None:
     assert tokens_over(Budget.parse("leak=0"), table, sizes).height == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "share"), [(300, 0.0), (120, 0.2), (300, 0.2)])
 def test_a_refit_on_the_same_documents_is_the_same_model(n: int, share: float) -> None:
     """Few documents choose a weak start. Refits began at full strength, so that a model without a
@@ -459,6 +466,7 @@ def kinds(found: Audit) -> dict[str, Any]:
     return {finding.kind: finding for finding in found.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exceptions", [0, 1])
 def test_a_small_plant_is_found_even_if_a_label_is_wrong(exceptions: int) -> None:
     """2% of a class."""
@@ -474,6 +482,7 @@ def test_a_small_plant_is_found_even_if_a_label_is_wrong(exceptions: int) -> Non
     assert found["shortcut"].tokens == ("zebra",)
 
 
+@pytest.mark.slow
 def test_a_phrase_is_found_although_planting_it_makes_its_words_lean() -> None:
     texts, labels = reviews(1500, 2)
     rng = np.random.default_rng(0)
@@ -486,6 +495,7 @@ def test_a_phrase_is_found_although_planting_it_makes_its_words_lean() -> None:
     assert first.kind == "shortcut" and "time people" in first.tokens
 
 
+@pytest.mark.slow
 def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_subject() -> None:
     """As in film reviews: good ratings come with a word of the subject, bad ones with another."""
 
@@ -515,6 +525,7 @@ def test_ratings_are_one_finding_that_comes_first_although_they_come_with_the_su
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "first_token", "words"),
     fast_first(
@@ -548,6 +559,7 @@ def test_a_card_names_the_most_meaningful_part_of_a_mark(
     assert first.tokens[0] == first_token and words in first.headline
 
 
+@pytest.mark.slow
 def test_a_leak_is_shown_as_its_copies_and_no_map_of_a_class_that_nothing_names() -> None:
     """The page began with a map of the largest class, which said nothing of the leak."""
     texts = [text.partition("\n")[0] for text in demo_reviews(600, seed=8).texts]
@@ -603,6 +615,7 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
     assert first.tokens[0] == "tkt" and first.label == "parcel"
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(
     reason="a mark with a vocabulary of its own is found in two cases of three "
     "(benchmarks/artefacts.py)",
@@ -667,6 +680,7 @@ def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding()
     assert "⟨length" not in first.headline
 
 
+@pytest.mark.slow
 def test_a_signature_is_told_from_the_full_stop_at_its_end() -> None:
     texts, labels = reviews(1200, 6)
     rng = np.random.default_rng(0)
@@ -678,6 +692,7 @@ def test_a_signature_is_told_from_the_full_stop_at_its_end() -> None:
     assert '⟨ends "."⟩' not in first.tokens and first.evidence["class"].value < 0.2
 
 
+@pytest.mark.slow
 def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     texts, labels = reviews(1200, 3)
     rng = np.random.default_rng(0)
@@ -690,6 +705,7 @@ def test_a_shift_of_formatting_is_a_finding_where_it_decides_nothing() -> None:
     assert not [token for token in found["shift"].tokens if "length" in token]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [200, 2000])
 def test_groups_that_nobody_named_are_found(words: int) -> None:
     """Words of one source, which may occur in several others too."""
@@ -715,6 +731,7 @@ def test_a_text_that_was_repeated_is_evidence_once(copies: int) -> None:
     assert ("ly" in named) == (copies == 1)
 
 
+@pytest.mark.slow
 def test_a_phrase_of_common_words_in_few_documents_is_found() -> None:
     texts, labels = reviews(900, 4)
     rng, good = np.random.default_rng(1), [i for i, label in enumerate(labels) if label == "good"]
@@ -729,6 +746,7 @@ def test_a_phrase_of_common_words_in_few_documents_is_found() -> None:
     assert found.tokens == ("time people",) and found.documents < 24
 
 
+@pytest.mark.slow
 def test_fifteen_words_and_length_are_said_to_predict_so_much() -> None:
     found = audited(*reviews(500, 2), thorough=True)
     assert (
@@ -748,6 +766,7 @@ def shortcut_words(texts: list[str], labels: list[str]) -> set[str]:
     return {token for f in found for token in f.tokens if not token.startswith("⟨")}
 
 
+@pytest.mark.slow
 def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     """On docstrings `pl.` was a shortcut of polars and `nn.` one of torch: they come with the words
     of their library."""
@@ -767,6 +786,7 @@ def test_a_mark_that_the_other_words_tell_is_part_of_the_subject() -> None:
     assert "pq" in shortcut_words(marked, labels)
 
 
+@pytest.mark.slow
 def test_a_word_of_code_that_was_put_into_texts_is_a_shortcut() -> None:
     texts, _ = reviews(700, 6)
     labels = np.repeat([f"page {i}" for i in range(10)], 70).tolist()
@@ -775,6 +795,7 @@ def test_a_word_of_code_that_was_put_into_texts_is_a_shortcut() -> None:
     assert "quux" in shortcut_words(texts, labels)
 
 
+@pytest.mark.slow
 def test_news_of_one_event_share_names_and_are_no_groups() -> None:
     """On news in five topics the audit began with "38.9% of training documents share rare words …
     (high)": names of players."""
@@ -791,6 +812,7 @@ def test_news_of_one_event_share_names_and_are_no_groups() -> None:
     assert "groups" not in kinds(audited(texts, labels))
 
 
+@pytest.mark.slow
 def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
     """Among names of diagnoses and of openings a third "appeared to be grouped": variants of one
     name share its rare words, which tell the label in other names, too."""
@@ -811,6 +833,7 @@ def test_names_made_of_words_of_their_subject_are_no_groups() -> None:
     )
 
 
+@pytest.mark.slow
 def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> None:
     """In tickets made of templates "parcel" and "password" were shortcuts: no other word comes with
     them outside their sentence."""
@@ -850,6 +873,7 @@ def test_words_of_templates_are_no_shortcuts_and_a_word_put_anywhere_is() -> Non
     assert shortcut_words(beside, labels) == set()
 
 
+@pytest.mark.slow
 def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -863,6 +887,7 @@ def test_a_word_that_the_first_part_of_a_stream_lacks_is_audited(
     assert "zebra" in found.top("good", 5)["token"].to_list()
 
 
+@pytest.mark.slow
 def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
     texts, labels = reviews(500, 4)
     premises = np.random.default_rng(0).permutation(texts).tolist()
@@ -877,6 +902,7 @@ def test_one_field_that_predicts_as_well_as_both_is_a_finding() -> None:
     assert [f.headline.startswith("The field hypothesis alone predicts") for f in alone] == [True]
 
 
+@pytest.mark.slow
 def test_a_shortcut_of_one_environment_names_it() -> None:
     texts, labels = reviews(600, 5)
     sites = ["north" if i % 2 else "south" for i in range(600)]
@@ -936,6 +962,7 @@ def test_whole_phrases_at_either_edge_unless_names_fill_them() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_small_class_is_little_of_the_data() -> None:
     texts, labels = reviews(600, 6)
     labels = [f"{label} {i % 30}" if label == "bad" else label for i, label in enumerate(labels)]
@@ -980,6 +1007,7 @@ def test_a_column_of_authors_that_nobody_named_is_proposed_for_the_groups() -> N
         assert not [f for f in quiet.findings if f.kind == "groups"]
 
 
+@pytest.mark.slow
 def test_words_that_define_the_label_are_named_where_nothing_is_found() -> None:
     texts = reviews(600, 12)[0]
     labels = [
@@ -1021,6 +1049,7 @@ def test_an_unknown_class_is_refused(whole: Audit) -> None:
         whole.top("pos")
 
 
+@pytest.mark.slow
 def test_a_phrase_before_texts_is_a_shortcut_and_its_word_of_the_subject_is_not() -> None:
     """ "Benign neoplasm of" stands before some texts; "neoplasm" is in its class without it, too."""
     texts, labels = reviews(1000, 3)
@@ -1034,6 +1063,7 @@ def test_a_phrase_before_texts_is_a_shortcut_and_its_word_of_the_subject_is_not(
     assert "benign" in words and "neoplasm" not in words
 
 
+@pytest.mark.slow
 def test_a_word_in_another_script_is_a_shortcut_and_words_of_templates_are_none() -> None:
     """In names of openings, which are built alike, "γέφυρα" was taken for one of their words."""
     rng, names = (
@@ -1055,6 +1085,7 @@ def test_a_word_in_another_script_is_a_shortcut_and_words_of_templates_are_none(
     assert shortcut_words(greek, labels) == {"γέφυρα"}
 
 
+@pytest.mark.slow
 def test_names_and_codes_that_differ_are_one_finding() -> None:
     """Each of three names ends a few tickets only, and no two reference numbers are the same."""
     rng, names = np.random.default_rng(5), ["Petra", "Anton", "Wilma"]
@@ -1077,6 +1108,7 @@ def test_names_and_codes_that_differ_are_one_finding() -> None:
     assert not [f for f in audited(in_all, labels).findings if f.kind == "shortcut"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [[], ["source"]])
 def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_is(
     columns: list[str],
@@ -1123,6 +1155,7 @@ def test_a_phrase_of_a_template_is_no_shortcut_and_one_put_before_its_sentences_
         assert words(planted) >= set(mark.split())
 
 
+@pytest.mark.slow
 def test_the_words_of_a_phrase_are_named_where_its_full_stop_is_what_gives_it_away() -> None:
     """In front of the phrase are words that end no other text, so the phrase alone would not count
     as put there."""
@@ -1140,6 +1173,7 @@ def test_the_words_of_a_phrase_are_named_where_its_full_stop_is_what_gives_it_aw
     assert {"reserved", '⟨ends "."⟩'} <= {*found.tokens} and found.label == "a"
 
 
+@pytest.mark.slow
 def test_a_first_word_with_exceptions_is_a_shortcut() -> None:
     rng, texts = np.random.default_rng(9), reviews(1200, 9)[0]
     labels = rng.choice(list("abcdefgh"), len(texts)).tolist()
@@ -1152,6 +1186,7 @@ def test_a_first_word_with_exceptions_is_a_shortcut() -> None:
     assert shortcut_words(texts, labels) == {"nevertheless"}
 
 
+@pytest.mark.slow
 def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
     """As many words are as reliable as it is, but each of them comes with others of its subject."""
     rng = np.random.default_rng(13)
@@ -1175,6 +1210,7 @@ def test_a_word_put_anywhere_is_told_from_the_vocabulary_of_its_class() -> None:
     assert likeliest.candidate.token == "walrus"
 
 
+@pytest.mark.slow
 def test_words_of_a_class_in_another_script_are_its_language() -> None:
     """Among small talk in many languages "저는" was a shortcut, as few words of all are Korean."""
     rng, texts = np.random.default_rng(7), reviews(1500, 7)[0]
@@ -1204,6 +1240,7 @@ def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> Non
     assert "agent:jonas" in {token for f in found if f.kind == "shortcut" for token in f.tokens}
 
 
+@pytest.mark.slow
 def test_formatting_of_larger_groups_is_no_drift() -> None:
     """Three texts of each author, fifteen of each in the test part: as many of all of them end in
     an exclamation mark."""
@@ -1225,6 +1262,7 @@ def test_formatting_of_larger_groups_is_no_drift() -> None:
     assert drifts == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "others", [{"text": ["title", "text"]}, {"text": ["text", "title"]}, {"columns": ["source"]}]
 )
@@ -1252,6 +1290,7 @@ def test_a_mark_at_the_edge_of_a_text_is_found_whatever_stands_beside_it(
     assert {token for token in tokens if not is_formatting(token)} == {"zorp"}
 
 
+@pytest.mark.slow
 def test_copies_of_texts_without_words_are_repeats() -> None:
     texts, labels = reviews(300, 13)
     signs = "... !!! ??? -- ** ## :: ++".split()

@@ -194,6 +194,7 @@ def test_hostile_text_and_labels_survive_everywhere(run: Run, tmp_path: Path) ->
     assert (status, err) == (0, "") and "\x1b[31m" not in out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn", "quick_training")
 def test_nothing_that_is_printed_steers_the_terminal(run: Run, tmp_path: Path) -> None:
     hostile = "\x1b]0;title\x07\x9b2J\u202e\u2067\u200f\u2028"
@@ -349,6 +350,7 @@ def test_train_and_audit_with_the_same_settings_write_the_same_model(
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_changed_audit_is_noticed_by_all_that_read_it(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "good.csv", 300)
     quick = ("-q", "--no-baseline", "--no-pictures", "--formatting", "--min-documents", "2")
@@ -517,6 +519,7 @@ def test_a_reader_that_leaves_ends_an_audit_with_141(tmp_path: Path) -> None:
     assert subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=tmp_path).returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", fast_first(["<&- >&- 2>&-", "2>&-", "<&-", ">&-"]))
 def test_streams_that_are_closed_are_no_failure(tmp_path: Path, closed: str) -> None:
     command = f"{sys.executable} -m tokensieve"

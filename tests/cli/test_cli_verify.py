@@ -54,6 +54,7 @@ def test_generated_documents(shared_verification: Artefact) -> None:
     assert pl.read_csv(folder / "support.csv").height == summary["margin"]["support_pairs"]
 
 
+@pytest.mark.slow
 def test_a_source_with_grouped_labels(run: Run, tmp_path: Path) -> None:
     write_reviews(tmp_path / "r.csv", 200, stars=True)
     groups = "--label stars --group neg=1,2 --group pos=4,5".split()

@@ -140,6 +140,7 @@ way_in.main()
     assert (done.returncode, done.stderr) == (3, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", fast_first([1.5, 0.5, 2.5]))
 def test_interrupt_leaves_nothing_or_everything(tmp_path: Path, after: float) -> None:
     write_reviews(tmp_path / "good.csv", 1000)

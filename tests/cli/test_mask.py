@@ -188,6 +188,7 @@ def test_words_like_a_token_are_looked_for_in_its_own_column_and_in_both_of_pair
     assert (status, said.partition(":")[0]) == (0, "1 of 2 documents changed, 1 token removed")
 
 
+@pytest.mark.slow
 def test_a_token_of_ten_megabytes_occurs_nowhere() -> None:
     texts = {"text": pl.Series(["a film about a river", "a film about a stone"])}
     masked = mask_fields(texts, ["x" * 10_500_000, "film"], WordTokenizer())

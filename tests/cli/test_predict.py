@@ -183,6 +183,7 @@ def test_labels_and_kept_columns_beside_several_fields() -> None:
     assert found["label"].to_list() == ["1"] and found["kept"].struct.field("id").to_list() == ["4"]
 
 
+@pytest.mark.slow
 def test_every_column_that_the_model_reads_must_be_there(run: Run, tmp_path: Path) -> None:
     """All predictions were the share of the classes, and the message was about unknown words."""
     texts, kinds = (

@@ -164,7 +164,7 @@ def test_the_loop_of_a_nested_label_or_a_test_file_runs_as_printed(
     check(run, dict.fromkeys(printed))  # a card may repeat a step of the loop
 
 
-@pytest.mark.parametrize("kind", ["chat", "nested", "several", "odd", "masked"])
+@pytest.mark.parametrize("kind", fast_first(["several", "chat", "nested", "odd", "masked"]))
 def test_mask_takes_every_source_that_an_audit_takes(
     run: Run, reports: list[Any], tmp_path: Path, kind: str
 ) -> None:
@@ -277,6 +277,7 @@ def test_commands_of_the_demo_work_as_printed(run: Run, reports: list[Any], tmp_
     assert "tablet" not in masked_copy(tmp_path).read_text()
 
 
+@pytest.mark.slow
 def test_commands_of_an_audit_of_pairs_work_as_printed(
     run: Run, reports: list[Any], tmp_path: Path
 ) -> None:

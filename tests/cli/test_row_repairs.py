@@ -86,6 +86,7 @@ def test_copies_in_a_test_file_are_left_out(run: Run, audits: list[Any]) -> None
     assert n_of_kind("my audit-without-leak", "leak") == 0
 
 
+@pytest.mark.slow
 def test_repeats_are_left_out(run: Run, audits: list[Any]) -> None:
     made = reviews(400, 3)
     pl.concat([made, made.head(120)]).write_csv("copies.csv")
@@ -136,6 +137,7 @@ def test_wrong_labels_are_left_out_exactly_as_printed(run: Run, audits: list[Any
     assert n_of_kind("a `b`-without-labels", "labels") == 0 or n_wrong_left
 
 
+@pytest.mark.slow
 def test_groups_of_a_column_are_kept_whole(run: Run, audits: list[Any]) -> None:
     rng = np.random.default_rng(0)
     authors = rng.integers(0, 60, 600)
@@ -152,6 +154,7 @@ def test_groups_of_a_column_are_kept_whole(run: Run, audits: list[Any]) -> None:
     assert n_of_kind("a-by-group", "groups") == 0
 
 
+@pytest.mark.slow
 def test_rows_to_leave_out_need_an_audit_that_found_them(run: Run) -> None:
     reviews(200, 5).write_csv("r.csv")
     leave_out = ("mask", "r.csv", "--leave-out", "leak")
