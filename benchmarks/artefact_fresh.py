@@ -18,10 +18,10 @@ each, every kind of its round is planted once: in 3, 5, 10, 20 or 40 % of the do
 drawn at random (at least 12), and, in every third draw, in 1 % of the other documents, too.
 
 An audit has default settings without the baseline. A mark is *found* if a finding of the kind
-"shortcut" names it, *named* if a possible one does: a form of it, or a token all of whose words are
-the mark's (of codes and families also a token of digits and signs). Of a clean draw, a finding is *false* if it names words, none of which is in NATURAL:
-what markup, headings and signatures leave in these texts, written by reading two texts of each
-class.
+"shortcut" names it, *named* if a possible one does: by a form of it, or a token all of whose words
+are the mark's (of codes and families also a token of digits and signs). Of a clean draw, a finding
+is *false* if it names words, none of which is in NATURAL: what markup, headings and signatures
+leave in these texts, written by reading two texts of each class.
 """
 
 from __future__ import annotations
