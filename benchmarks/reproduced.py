@@ -1,11 +1,12 @@
-"""The page docs/reproduced.md, from the folders that `tokensieve reproduce` has written.
+"""The generated parts of docs/reproduced.md, from folders that `tokensieve reproduce` has written.
 
     python benchmarks/reproduced.py FOLDER [FOLDER]      (or: make reproduced)
 
-One folder per scale. The page has a table of verdicts over both scales, then the sections of the
-last folder, which `reproduce` wrote as table.md; pictures are copied beside it. What was written by
-hand, between the lines `KEPT_BEGINS` and `KEPT_ENDS` of the page, stays. The verdicts and figures,
-without those of single seeds, go to results/reproduced.json.
+One folder per scale. Two parts of the page are written anew: the table of verdicts over both
+scales, and the sections of the last folder, which `reproduce` wrote as table.md; pictures are
+copied beside it. A part lies between the lines "<!-- NAME: generated from here -->" and
+"<!-- NAME: to here -->". All other text of the page is written by hand and stays. The verdicts and
+figures, without those of single seeds, go to results/reproduced.json.
 """
 
 from __future__ import annotations
@@ -21,13 +22,8 @@ from machine import described, store
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURES = DOCS / "pictures" / "reproduced"
-HEAD = """# The paper reproduced
-
-The experiments of Wu, Shevchenko, Oymak and Mondelli, "Attention with Trained Embeddings Provably
-Selects Important Tokens" (NeurIPS 2025), beside what `tokensieve reproduce` finds.
-"""
-KEPT_BEGINS = "<!-- written by hand: begins -->"
-KEPT_ENDS = "<!-- written by hand: ends -->"
+VERDICTS = "verdicts"
+SECTIONS = "sections"
 FIELDS = ("id", "verdict", "ours", "seconds", "megabytes", "criterion", "checks", "readings")
 
 
@@ -67,17 +63,20 @@ def sections(folder: Path, scale: str) -> str:
     return "## " + re.sub(r"<pictures/", f"<pictures/reproduced/{scale}/", body)
 
 
-def written_by_hand(page: str) -> str:
-    """The part of the page between the two lines, with them.
+def with_part(page: str, name: str, content: str) -> str:
+    """The page with one generated part replaced.
 
     Raises:
-        SystemExit: a line is missing, so that the part would be lost.
+        SystemExit: a line around the part is missing or stands twice, so that text written by hand
+            could be lost.
     """
-    start = page.find(KEPT_BEGINS)
-    end = page.find(KEPT_ENDS)
-    if not 0 <= start < end:
-        raise SystemExit(f"docs/reproduced.md lacks the lines {KEPT_BEGINS} and {KEPT_ENDS}")
-    return page[start : end + len(KEPT_ENDS)]
+    begins = f"<!-- {name}: generated from here -->"
+    ends = f"<!-- {name}: to here -->"
+    start = page.find(begins)
+    end = page.find(ends)
+    if page.count(begins) != 1 or page.count(ends) != 1 or end < start:
+        raise SystemExit(f"docs/reproduced.md needs the lines {begins} and {ends}, once each")
+    return f"{page[:start]}{begins}\n\n{content.strip()}\n\n{page[end:]}"
 
 
 def without_seeds(row: dict[str, Any]) -> dict[str, Any]:
@@ -105,9 +104,10 @@ def main() -> None:
         last = sections(folder, scale)
     machine = described("torch", "numba")
     path = DOCS / "reproduced.md"
-    kept = written_by_hand(path.read_text(encoding="utf-8"))
-    page = [HEAD, verdict_table(summaries), kept, last.strip(), f"Measured with {machine}.", ""]
-    path.write_text("\n\n".join(page), encoding="utf-8")
+    page = path.read_text(encoding="utf-8")
+    page = with_part(page, VERDICTS, verdict_table(summaries))
+    page = with_part(page, SECTIONS, f"{last.strip()}\n\nMeasured with {machine}.")
+    path.write_text(page, encoding="utf-8")
     figures = {
         scale: [without_seeds(row) for row in summary["experiments"]]
         for scale, summary in summaries.items()

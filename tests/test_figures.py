@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-import reproduced
-
 HOME = Path(__file__).parents[1]
 RESULTS = HOME / "benchmarks" / "results"
 FIGURE = re.compile(r"(?<![\w.,/⟨-])\d[\d,]*(?:\.\d+)?%?(?![\w/])")
@@ -112,12 +110,3 @@ def test_headline_figures_are_the_stored_ones(page: str) -> None:
     text = (HOME / page).read_text()
     wanted = {piece for name, piece in headlines() if name == page}
     assert wanted and not {piece for piece in wanted if piece not in text}
-
-
-def test_the_page_of_reproductions_keeps_what_was_written_by_hand() -> None:
-    page = (HOME / "docs" / "reproduced.md").read_text()
-    kept = reproduced.written_by_hand(page)
-    assert "\n## " in kept
-    assert reproduced.written_by_hand(f"# New\n\n{kept}\n\n## Later\n") == kept
-    with pytest.raises(SystemExit):
-        reproduced.written_by_hand(page.replace(reproduced.KEPT_ENDS, ""))

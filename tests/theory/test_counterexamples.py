@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_small_problems import KINDS, HighPrecision, Problem, problem
 
+from small_problems import KINDS, HighPrecision, Problem, problem
 from tokensieve.text.counts import Counts
 from tokensieve.theory.flow.solve import gradient_flow
 from tokensieve.theory.limit import checker
