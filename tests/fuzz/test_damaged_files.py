@@ -543,7 +543,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_changed_files_end_cleanly(family: str, made: Path) -> None:
-    here = [sys.executable, __file__, "8", "1", family]  # processor seconds; run it alone for more
+    here = [sys.executable, __file__, "3", "1", family]  # processor seconds; run it alone for more
     done = subprocess.run(
         here, env={**os.environ, "MADE": str(made)}, capture_output=True, text=True, timeout=500
     )

@@ -49,7 +49,7 @@ class AnyAudit(OfCorpusModel):
 
     @property
     def notes(self) -> list[str]:
-        """What happened while the source was read, in plain words."""
+        """Sentences for the user on what happened while the source was read."""
         return self.learned.notes
 
     @property
@@ -93,7 +93,7 @@ class AnyAudit(OfCorpusModel):
         return written
 
     def small_print(self) -> dict[str, object]:
-        """What a report ends with: version, seed and settings."""
+        """The last lines of a report: version, seed and settings."""
         return {
             "version": self.version,
             "seed": self.settings.seed,

@@ -178,7 +178,8 @@ def _by_row(corpus: Corpus, names: tuple[str, ...], contains: Floats) -> RowFeat
 
 
 def rates_by_class(data: RowFeatures, weights: Floats) -> pl.DataFrame:
-    """How often each feature occurs before and after, by class; of pairs, how often it wins.
+    """A table of the rate of each feature before and after weighting, by class; of preference
+    pairs, its win rates.
 
     Columns: feature, class ("chosen" for pairs), before, after (fractions from 0 to 1).
     """

@@ -247,7 +247,8 @@ def _insert_between_words(
 def group_accuracies(
     groups: Sequence[LinkGroup], before: Judge, after: Judge, units: Ints | None = None
 ) -> list[GroupAccuracy]:
-    """What two models predict correctly in each group, the group where the first is worst first.
+    """The accuracy of two models in each group of documents, sorted by the first model's, lowest
+    first.
 
     Args:
         groups: groups that one of the models cannot classify are left out.

@@ -37,7 +37,7 @@ def _applies(check: Check, audit: AuditContext) -> bool:
 
 
 def _run(checks: Sequence[Check], audit: AuditContext) -> list[_Reported]:
-    """What each check reports, in the order of the checks; two threads share the work."""
+    """Run all checks in two threads; return the findings of each, in the order of the checks."""
     remaining = iter(enumerate(checks))
 
     def run_remaining() -> dict[int, list[Finding]]:

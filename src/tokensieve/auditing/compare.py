@@ -75,13 +75,14 @@ class AuditComparison(ComparedAudits):
 
     @property
     def exceeded(self) -> list[str]:
-        """What exceeds `fail_on`: names of changes, and "accuracy"."""
+        """Names of the limits of `--fail-on` that are exceeded: kinds of changes, and
+        "accuracy"."""
         amounts: dict[str, float] = {**self.counts, "accuracy": -self.accuracy.high}
         limits = CompareSettings(fail_on=self.fail_on).limits
         return [name for name, most in limits.items() if amounts[name] > most]
 
     def report(self) -> Report:
-        """What terminal and page show."""
+        """The comparison as terminal and page show it."""
         return comparison_report(self, self.exceeded, self.version)
 
     def files(self) -> dict[str, Content]:
@@ -144,7 +145,7 @@ class AuditComparison(ComparedAudits):
 
 
 def _most_frequent(tokens: pl.DataFrame) -> dict[str, Any]:
-    """How many tokens there are, and the most frequent of them."""
+    """A summary of some tokens for summary.json: their number, and the most frequent ones."""
     return {
         "tokens": tokens.height,
         "most_frequent": tokens.head(MAX_TOKENS_IN_SUMMARY).to_dicts(),
@@ -304,7 +305,8 @@ def _effects(
 
 
 def _kinds_of_change(both: pl.DataFrame, effect_before: Floats, effect_after: Floats) -> Any:
-    """What a significant change of each token would be called, shape (n,), after `CHANGES`."""
+    """The kind of change of each token, if it is significant, shape (n,), as an index into
+    `CHANGES`."""
     predicts_before = both["q_value"].fill_null(1.0).to_numpy() < LEVEL
     predicts_after = both["q_value_after"].fill_null(1.0).to_numpy() < LEVEL
     predicts_always = predicts_before & predicts_after

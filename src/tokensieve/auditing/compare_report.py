@@ -76,7 +76,7 @@ class ComparedAudits:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tokens changed in each way (the names are those of `--fail-on`)."""
+        """The number of tokens that changed in each way, by the names of `--fail-on`."""
         by_change = self.changed().group_by("change").agg(pl.col("token").n_unique())
         sizes = dict(by_change.iter_rows())
         return {change: sizes.get(change, 0) for change in CHANGES}
@@ -252,7 +252,7 @@ def _caption_of_picture(n_changes: int) -> str:
 
 
 def _verdict(found: ComparedAudits) -> str:
-    """What changed, in one sentence: the result first."""
+    """One sentence on the result of the comparison, the result first."""
     if found.identical:
         return "The two audits are identical."
     sentences = f"{_accuracy_sentences(found)}{_remaining_shortcut(found)}"
@@ -274,7 +274,7 @@ def _verdict(found: ComparedAudits) -> str:
 
 
 def _accuracy_sentences(found: ComparedAudits) -> str:
-    """How the accuracy changed: first where texts changed, then everywhere."""
+    """Sentences on the change in accuracy: first where texts changed, then everywhere."""
     change = found.accuracy
     sentences = []
     where = "Accuracy"
@@ -359,7 +359,7 @@ def _titles_of_checks(is_for_pairs: bool) -> dict[str, str]:
 
 
 def _findings(found: ComparedAudits) -> list[Block]:
-    """How many findings of each kind both audits have, and the most serious ones."""
+    """A table of the number of findings of each kind in both audits, and the most serious ones."""
     rows = _finding_counts(found)
     columns = (Column("Findings"), Column("Before", "count"), Column("After", "count"))
     blocks: list[Block] = [Text("Neither audit has findings.")]

@@ -166,13 +166,13 @@ class AuditData(AnyAudit):
 
     @cached_property
     def quadrants(self) -> dict[Quadrant, int]:
-        """How many token types are in each quadrant."""
+        """The number of token types in each quadrant of importance and attention."""
         sizes = dict(self.tokens.group_by("quadrant").agg(pl.col("token").n_unique()).iter_rows())
         return {quadrant: sizes.get(quadrant.value, 0) for quadrant in Quadrant}
 
     @property
     def n_predictive(self) -> int:
-        """How many token types predict a label (q < 0.05)."""
+        """The number of token types that predict a label (q < 0.05)."""
         return self.quadrants[Quadrant.BOTH] + self.quadrants[Quadrant.DATA]
 
     def top(self, label: object = None, rows: int = 10) -> pl.DataFrame:

@@ -54,7 +54,7 @@ def dataset_card(audit: Audit | ScoreAudit) -> str:
 
 
 def _overview(audit: Audit) -> str:
-    """What was audited, and how well the model does."""
+    """A paragraph of the dataset card: the audited data, and the accuracy of the model."""
     source = for_display(audit.name, 300, path=True)
     train = count(audit.documents["train"])
     test = count(audit.documents["test"])
@@ -69,7 +69,7 @@ def _overview(audit: Audit) -> str:
 
 
 def _overview_of_scores(audit: ScoreAudit) -> str:
-    """What was audited, and how far predictions are from the scores."""
+    """A paragraph of the dataset card: the audited data, and the error of the predicted scores."""
     source = for_display(audit.name, 300, path=True)
     train = count(audit.documents["train"])
     test = count(audit.documents["test"])

@@ -88,7 +88,7 @@ class Reviews:
     shortcut: str
 
     def found_by(self, audit: Audit) -> Report:
-        """How many of the effects planted in these reviews the audit found."""
+        """Report which of the effects planted in these reviews the audit found."""
         effects = self._effects(audit)
         n = len(effects)
         n_found = sum(effect.is_found for effect in effects)

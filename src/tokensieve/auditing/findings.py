@@ -74,7 +74,7 @@ class Finding:
 
     @property
     def level(self) -> Literal["high", "medium", "low"]:
-        """How serious it is, by severity."""
+        """The severity in words."""
         if self.severity >= HIGH_SEVERITY:
             return "high"
         if self.severity >= MEDIUM_SEVERITY:

@@ -38,7 +38,8 @@ def kinds_over(budget: Budget, findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def _amount_of(finding: Finding, limit: Limit) -> float:
-    """What a limit is compared with: the largest fraction of a finding, or its documents."""
+    """The number that a limit is compared with: the largest fraction of a finding, or its
+    documents."""
     if limit.is_fraction:
         return max((share.value for share in finding.evidence.values()), default=0.0)
     return finding.documents

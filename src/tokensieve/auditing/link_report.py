@@ -63,7 +63,7 @@ DESCRIPTIONS_OF_SEVERAL: dict[GroupName, str] = {
 
 
 def group_description(mark: Mark, group: GroupName) -> str:
-    """What the documents of a group have to do with a mark."""
+    """Words for the documents of a group: with or without the mark, with or without its class."""
     descriptions = DESCRIPTIONS_OF_SEVERAL if len(mark.tokens) > 1 else DESCRIPTIONS
     return descriptions[group]
 
@@ -370,7 +370,7 @@ def _token_table(folder: Path) -> pl.DataFrame:
 
 
 def _reading_of(folder: Path) -> ReadSettings:
-    """How the first audit read its documents; a split of its own source is not asked for again."""
+    """The settings with which the first audit read its documents, without its split into parts."""
     try:
         settings = parsed(read_regular(folder / "summary.json"))["settings"]
         names = ("text", "label", "group", "drop", "role", "encoding", "separator")

@@ -261,7 +261,8 @@ def _smaller_models(train: Counts, model: Model, settings: TrainSettings) -> dic
 
 
 def _steps(is_right: Sequence[Floats], units: Ints | None) -> pl.DataFrame:
-    """What each model adds to the next smaller one, a row per model; missing for the smallest."""
+    """A table of what each model gains in accuracy over the next smaller one; missing for the
+    smallest."""
     steps: list[dict[str, float | None]] = [dict.fromkeys(_STEP_COLUMNS)]
     for smaller, larger in itertools.pairwise(is_right):
         difference = PairedDifference.of(smaller, larger, units)
@@ -277,7 +278,7 @@ def _steps(is_right: Sequence[Floats], units: Ints | None) -> pl.DataFrame:
 
 
 def _last_step(curve: pl.DataFrame) -> str:
-    """What the second half of the training documents adds."""
+    """A sentence on the accuracy gained from the second half of the training documents."""
     step = curve.row(-1, named=True)
     smaller = curve["documents"][-2]
     change = signed(100 * step["change"], 1)

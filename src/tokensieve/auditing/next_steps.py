@@ -68,7 +68,7 @@ class NextCommands:
 
 
 def shortcut_tokens(shortcuts: Sequence[Finding]) -> list[str]:
-    """What `mask` should cut of several findings, each token once."""
+    """The tokens that `mask` should cut to remove some findings, each once."""
     return list(dict.fromkeys(token for finding in shortcuts for token in finding.mask))
 
 
@@ -314,7 +314,7 @@ def _copy_names(audit: AnyAudit) -> _CopyNames:
 
 
 def _split_options(audit: AnyAudit, copies: _CopyNames, is_masked: bool) -> list[str]:
-    """How the copy is split into training and test documents: as the source was."""
+    """Options that split the copy into training and test documents as the source was."""
     settings = audit.settings
     if settings.test is not None:
         return ["--test", copies.masked_test if is_masked else _as_path(settings.test)]

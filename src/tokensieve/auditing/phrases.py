@@ -110,7 +110,7 @@ def quoted(tokens: Sequence[str], most: int = 5) -> str:
 
 
 def change_clause(difference: PairedDifference) -> str:
-    """How an accuracy changed, with its interval, and whether that is more than chance."""
+    """A clause on a change in accuracy, with its interval, and whether it is within chance."""
     low, high = signed(100 * difference.low, 1), signed(100 * difference.high, 1)
     clause = f"{signed(100 * difference.change, 1)} points (95% CI {low} to {high})"
     if difference.only_before + difference.only_after == 0:

@@ -52,7 +52,7 @@ class _PairsOfPart:
         return Share.over(*self.pairing.without_mirrored_ties(is_counted, among))
 
     def longer_wins(self, among: Bools | bool = True) -> Share:
-        """How often the longer answer wins, among pairs whose answers differ in length."""
+        """The fraction of pairs that the longer answer wins, among those that differ in length."""
         differs = (self.length_ratio != 0) & among
         return self.share_of(self.length_ratio > 0, differs)
 
@@ -139,5 +139,5 @@ def log_length_ratios(corpus: Corpus) -> Floats:
 
 @computed_once
 def preference_facts(audit: AuditContext) -> PreferenceFacts:
-    """What wins and loses, of an audit of preference pairs."""
+    """Compute which words, forms and lengths win in an audit of preference pairs."""
     return PreferenceFacts.of(audit.learned)

@@ -168,7 +168,7 @@ def _no_shortcut(audit: AuditData) -> str:
 
 
 def _group_clause(audit: AuditData) -> str:
-    """Why little can be significant, if documents are grouped."""
+    """A clause on why few tokens are significant, if documents are grouped; else ""."""
     units = audit.learned.train.corpus.units
     if units is None:
         return ""
@@ -177,7 +177,7 @@ def _group_clause(audit: AuditData) -> str:
 
 
 def _first_screen(audit: AuditData, sections: TaskSections, verdict: str) -> list[Block]:
-    """What was read, how well it is predicted, and what to do next."""
+    """The blocks that a reader sees first: the data, the accuracy, and what to do next."""
     token_types = plural(audit.token_types, "token type")
     lead = f"{sections.lead}, {token_types} (distinct words and formatting)."
     blocks: list[Block] = [
@@ -220,7 +220,7 @@ def _accuracy_facts(audit: AuditData, sections: TaskSections) -> tuple[Fact, ...
 
 
 def without_shortcuts_sentences(audit: AuditData) -> list[str]:
-    """What the model loses without the shortcuts: first where they occur, then everywhere."""
+    """Sentences on the accuracy without the shortcuts: first where they occur, then everywhere."""
     comparison = audit.without_shortcuts
     if comparison is None:
         return []
@@ -344,7 +344,7 @@ def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:
 
 
 def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
-    """What to do first, and the commands for it."""
+    """The blocks with the first thing to do, and the commands for it."""
     blocks: list[Block] = []
     # a command is about other findings if the first one has nothing that `mask` can cut
     first_is_by_hand = bool(audit.findings) and not audit.findings[0].maskable
@@ -415,7 +415,8 @@ def _repair_commands(
 
 
 def _look_first(shortcuts: Sequence[Finding]) -> str:
-    """That a probable shortcut may be what the labels are about, before the command that cuts it.
+    """A warning, before the command that cuts it, that a probable shortcut may belong to the
+    subject of the labels.
 
     On texts without artefacts, every word that the score accuses is one of the subject.
     """
@@ -433,7 +434,7 @@ def _look_first(shortcuts: Sequence[Finding]) -> str:
 
 
 def _balance_purpose(audit: AuditData, is_first: bool) -> str:
-    """What the weights of `balance` do, as the introduction to the command."""
+    """The introduction to the command `balance`: the purpose of its weights."""
     start = "Weight" if is_first else "Then weight"
     plan = audit.balance_plan
     forms = [token for token in plan.tokens if is_formatting(token)]
@@ -456,7 +457,7 @@ def _balance_purpose(audit: AuditData, is_first: bool) -> str:
 
 
 def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
-    """What the commands remove, as in "the shortcuts “a” and “b”"."""
+    """Words for the marks that the commands remove, as in "the shortcuts “a” and “b”"."""
     words = [word for finding in shortcuts for word in finding.maskable]
     if len(tokens) > len(words) and all("/" in word for word in words):
         return f"all ratings such as {quoted(words[:2])} ({len(tokens)} tokens)"
@@ -471,7 +472,7 @@ def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
 
 
 def interactive_part(audit: AuditData, instead: tuple[Block, ...] = ()) -> InteractiveAudit:
-    """What the scripts of the page draw; `instead` is for media without scripts."""
+    """The block that the scripts of the page draw; `instead` is for media without scripts."""
     disagreeing = [
         token
         for quadrant in (Quadrant.MODEL, Quadrant.DATA)
@@ -512,7 +513,7 @@ def _without_scripts(audit: AuditData) -> tuple[Block, ...]:
 
 
 def _accuracy_section(audit: AuditData, sections: TaskSections) -> Section:
-    """How well the model predicts, class by class."""
+    """The section on the accuracy of the model, class by class."""
     n_attended = audit.quadrants[Quadrant.BOTH]
     n_ignored = audit.quadrants[Quadrant.DATA]
     predictive = (
@@ -526,7 +527,7 @@ def _accuracy_section(audit: AuditData, sections: TaskSections) -> Section:
 
 
 def _reading_section(audit: AuditData) -> Section:
-    """What was counted while reading, and the size of each class."""
+    """The section on the documents that were read, and the size of each class."""
     unknown = percent(audit.unknown_share)
     text = f"{unknown} of the words in the test documents are unknown to the model."
     columns = (
@@ -548,7 +549,8 @@ def _reading_section(audit: AuditData) -> Section:
 
 
 def exceeded_report(audit: AuditData, out: Path) -> Report:
-    """What exceeds the limits of --fail-on, and which rows to review; `out` holds the audit."""
+    """Report the limits of --fail-on that are exceeded, and which rows to review; `out` is the
+    audit's folder."""
     blocks: list[Block] = [
         Text(f"Too many findings of this kind: {kind}.", style="bad") for kind in audit.exceeded
     ]
@@ -569,8 +571,8 @@ def exceeded_report(audit: AuditData, out: Path) -> Report:
 
 
 def exceeded_summary(audit: AuditData, out: Path) -> str:
-    """What exceeds the limits, on one line: tokens by name, and the most serious finding of each
-    kind."""
+    """One line with the limits that are exceeded: tokens by name, and the most serious finding of
+    each kind."""
     parts = []
     tokens = audit.over_budget["token"].unique(maintain_order=True).to_list()
     if tokens:

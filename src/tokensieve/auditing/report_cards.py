@@ -117,13 +117,13 @@ def _limit_blocks(audit: AuditData) -> list[Block]:
 
 
 def _n_shown(findings: Sequence[Finding], usual: int) -> int:
-    """How many findings to show: the usual number, but every one that is not low."""
+    """The number of findings to show: the usual one, or all that are not low if they are more."""
     n_serious = sum(finding.level != "low" for finding in findings)
     return max(usual, n_serious)
 
 
 def _not_shown(findings: Sequence[Finding]) -> list[Block]:
-    """How many findings are in a file only, and how serious they are."""
+    """A paragraph with the number and level of the findings that only a file lists."""
     blocks: list[Block] = []
     in_terminal: tuple[Medium, ...] = ("terminal",)
     for usual, only in ((MAX_IN_TERMINAL, in_terminal), (MAX_ON_PAGE, PAGE)):
@@ -251,7 +251,7 @@ def _card_commands(audit: AuditData, finding: Finding) -> list[Block]:
 
 
 def notes_of_reading(notes: Sequence[str]) -> list[Block]:
-    """What happened while the source was read, a paragraph each; in a terminal the first few."""
+    """Paragraphs on what happened while the source was read; in a terminal the first few."""
     blocks: list[Block] = []
     for place, note in enumerate(notes[:MAX_NOTES]):
         only = EVERYWHERE if place < MAX_NOTES_IN_TERMINAL else PAGE
@@ -261,7 +261,7 @@ def notes_of_reading(notes: Sequence[str]) -> list[Block]:
 
 
 def terms_section(terms: Mapping[str, str]) -> Section:
-    """What the columns of the page's tables mean: term → meaning."""
+    """A section that explains the columns of the page's tables: term → meaning."""
     blocks = (Terms(tuple(terms.items())),)
     return Section("How to read the numbers", blocks, anchor="columns", folded=True, only=PAGE)
 

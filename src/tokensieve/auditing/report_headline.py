@@ -37,7 +37,7 @@ TITLES_OF_EXAMPLES = {
 
 
 def headline_blocks(audit: AuditData) -> list[Block]:
-    """What the verdict claims, for a page."""
+    """The passages, picture or bars that show the claim of the page's verdict."""
     first = audit.findings[0] if audit.findings else None
     if first is not None and first.kind in TITLES_OF_EXAMPLES and first.examples:
         passages = tuple(example_passages(first))
@@ -66,7 +66,7 @@ class _Bar:
 
     @property
     def heading(self) -> str:
-        """What is written above the bar."""
+        """The text above the bar."""
         return f"{self.name}: {plural(sum(self.by_class.values()), 'training document')}"
 
     def shares(self, shown: Sequence[str]) -> dict[str, float]:
@@ -149,7 +149,7 @@ def _in_order_of_colours(audit: AuditData, shown: Sequence[str]) -> list[str]:
 
 
 def _wins_picture(facts: PreferenceFacts) -> Picture:
-    """What wins, as it is and with the length of both answers held fixed."""
+    """A picture of win rates, as they are and with the length of both answers held fixed."""
     rates = [
         {
             "text": "the longer answer",
@@ -193,7 +193,7 @@ def _wins_picture(facts: PreferenceFacts) -> Picture:
 
 
 def _in_answers(token: str) -> str:
-    """What an answer has, as a row's name: “crucial”, a bullet list."""
+    """The name of a token type as a row of answers that contain it: “crucial”, a bullet list."""
     if is_formatting(token):
         return form_clause(token).removeprefix("contain ")
     return quoted([token])

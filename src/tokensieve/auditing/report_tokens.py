@@ -172,7 +172,8 @@ def _ignored_predictors(audit: AuditData) -> Table | Text:
 
 
 def _effect_and_posterior_of_pairs(audit: AuditData) -> str:
-    """Why effect and posterior difference can have opposite signs in preference data."""
+    """A sentence that says why effect and posterior difference can have opposite signs in
+    preference data."""
     is_word = ~pl.col("token").str.starts_with("⟨")
     words = audit.tokens.filter(pl.col("class") == audit.classes[1], is_word)
     difference = int(words["count_difference"].to_numpy().sum())

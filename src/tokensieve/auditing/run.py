@@ -166,7 +166,7 @@ def _trained(corpus: Corpus, run: _Run) -> CorpusModel:
 
 
 def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
-    """What the documents and the model of them show."""
+    """Run all checks on documents and a model trained on them; return the audit."""
     task = learned.task
     importance = task.importance(learned.train)
     run.clock.lap("importance")
@@ -212,7 +212,8 @@ def _audited(learned: CorpusModel, run: _Run, test_given: bool) -> Audit:
 
 
 def _balance_plan(context: AuditContext, findings: list[Finding]) -> BalancePlan:
-    """How rows could be balanced against the shortcuts; empty where only a sample is here."""
+    """Plan how to weight rows so that the shortcuts no longer predict; empty where only a sample of
+    the documents is at hand."""
     if context.task.known_totals:
         return BalancePlan()
     shortcuts = [finding for finding in findings if finding.kind == "shortcut"]

@@ -75,7 +75,7 @@ class Seam:
         return "".join(self._kept) + self._text[self._position :]
 
     def _neighbours(self) -> _Neighbours:
-        """What stands on both sides of the last cut: white space, and the characters beyond it."""
+        """The white space on both sides of the last cut, and the characters beyond it."""
         left = len(self._kept)
         while left and self._kept[left - 1].isspace():
             left -= 1
@@ -125,7 +125,8 @@ class Seam:
         return beside.right in JOINING | DECIMAL and after.isalnum() and not is_inside_word
 
     def _is_bond_on_left(self, beside: _Neighbours, is_number: bool) -> bool:
-        """What bound the cut to the word on its left, if nothing follows on the right."""
+        """Whether a mark bound the removed text to the word on its left, where nothing follows on
+        the right."""
         before = self._kept[-2] if len(self._kept) > 1 else ""
         is_decimal = beside.left in DECIMAL and before.isdigit() and is_number
         ends_here = (

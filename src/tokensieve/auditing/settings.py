@@ -236,7 +236,8 @@ class CompareSettings:
 
     @property
     def limits(self) -> dict[str, float]:
-        """How many tokens may change in each way, and by how much accuracy may fall.
+        """The limits of `--fail-on`: the number of tokens that may change in each way, and the fall
+        of the accuracy.
 
         Accuracy counts as fallen only if the whole interval of the difference is beyond its limit.
 

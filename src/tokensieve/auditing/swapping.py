@@ -86,7 +86,7 @@ def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[Toke
 def _common_spellings(
     texts: pl.Series, tokens: Sequence[str], tokenizer: Tokenizer
 ) -> dict[str, str]:
-    """How each token that occurs is written most often; of equally frequent spellings the first."""
+    """The most frequent spelling of each token that occurs; of equally frequent ones the first."""
     written: dict[str, dict[str, int]] = {}
     for text in texts.drop_nulls():
         for place in _places(text, tokens, tokenizer):

@@ -98,7 +98,8 @@ def _accuracy_warnings(audit: AuditData) -> list[str]:
 
 
 def _few_words_sentence(audit: AuditData) -> str:
-    """What the most informative words predict by themselves; empty if it was not measured."""
+    """A sentence with the accuracy of the most informative words by themselves; "" if it was not
+    measured."""
     if audit.few_words is None or audit.few_words.comparison is None:
         return ""
     words = audit.few_words.words

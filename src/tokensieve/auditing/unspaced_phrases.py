@@ -66,7 +66,8 @@ def is_letter_of_words(token: str, tokenizer: Tokenizer) -> bool:
 
 
 def _base_with_lexicon(tokenizer: Tokenizer) -> WordTokenizer | None:
-    """What splits a text, or each of its fields, if it knows words of scripts without spaces."""
+    """The tokenizer of a text, or of each of its fields, if it knows words of scripts without
+    spaces; else None."""
     base = tokenizer.base if isinstance(tokenizer, FieldTokenizer) else tokenizer
     return base if isinstance(base, WordTokenizer) and base.lexicon else None
 
@@ -100,7 +101,7 @@ class _Pieces:
 
     @property
     def token(self) -> str:
-        """As an audit writes it."""
+        """The phrase as an audit writes it."""
         return " ".join(self.prefix + word for word in self.words)
 
     @property

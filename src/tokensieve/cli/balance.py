@@ -86,7 +86,7 @@ class _Chosen:
 def _chosen(
     named: list[str], length: bool, audit: Path | None, token_settings: TokenSettings
 ) -> _Chosen:
-    """What to balance: what the user names, and the shortcuts of an audit.
+    """Collect the tokens to balance: those that the user names, and the shortcuts of an audit.
 
     With an audit, texts are split as its model splits them, unless options say otherwise.
 
@@ -172,7 +172,7 @@ class _ShortcutTokens:
 
 
 def _tokens_of_shortcuts(folder: Path) -> _ShortcutTokens:
-    """What the findings of an audit name; an `InputError` if the folder is no audit."""
+    """Read the tokens that an audit's findings name; an `InputError` if the folder is no audit."""
     from tokensieve.files import parsed, read_regular
 
     try:

@@ -118,7 +118,7 @@ def _default_text(default: object, flag: str, notes: Mapping[str, Any]) -> str |
 
 
 def _note(notes: Mapping[str, Any], default_text: str | None) -> str:
-    """What follows the help of an option: its default and its limit, if there are any."""
+    """The end of an option's help text: its default and its limit, if there are any."""
     facts = [f"default: {default_text}"] if default_text else []
     if notes["high"] is not None and notes["high"] < MAX_SHOWN_LIMIT:
         facts.append(f"at most {notes['high']:,g}")
@@ -328,7 +328,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """What is wrong with the command line, and where to look."""
+    """One line that says what is wrong with the command line, and which `--help` explains it."""
     context = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.possibilities:  # Click sorts them by name
@@ -456,8 +456,7 @@ def pair_columns(given: str | None, model: Path) -> tuple[str, str]:
 
 
 def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str | list[str]:
-    """What is to be read: one source, or several files; of a large file it says that it need not be
-    read into memory."""
+    """Return the source to read: one, or a list of files; suggest `--stream` if one is large."""
     if len(given) > 1:
         return list(given)
     path = Path(given[0])

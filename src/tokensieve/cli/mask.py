@@ -112,7 +112,8 @@ def _mask(
 def _what_was_done(
     outcome: _Masked, n_copies: int, n_kept: int, n_left_out: int, is_by_request: bool
 ) -> str:
-    """How many documents were changed, added and left out, and how many tokens removed.
+    """A sentence with the numbers of documents that were changed, added and left out, and of tokens
+    removed.
 
     Rows are left out because the user asked for it (`is_by_request`), or as mislabelled.
     """
@@ -198,7 +199,7 @@ def _plan(
     pairs: str | None,
     token_settings: TokenSettings,
 ) -> _Plan:
-    """What to remove, and how texts are split into tokens to find it.
+    """Collect what to remove, and the tokenizer with which it is found in the texts.
 
     The tokens are those that the user names, those that were decided to be masked, and the
     shortcuts of an audit that were not decided to be kept. With an audit, texts are split as its

@@ -361,7 +361,8 @@ def _no_numbers(table: SourceTable, documents: _Documents) -> str:
 
 
 def _measured(predicted: pl.Series, true: pl.Series, notes: list[str]) -> dict[str, object]:
-    """How well scores are predicted where they are known, for summary.json; a note says it."""
+    """Measure predicted scores where true ones are known, for summary.json; add a note with the
+    error."""
     from tokensieve.task.score_measures import ScoreMeasures
 
     has_score = true.is_not_null()

@@ -52,7 +52,7 @@ def _reproduce(
 
 
 def _run_in_words(experiment: str, reading: str, run: SeedRun, reused: bool) -> str:
-    """Such as "mlp, seed 3: every criterion met (12 s)"."""
+    """A line about one finished run, such as "mlp, seed 3: every criterion met (12 s)"."""
     if run.problem:
         outcome = run.problem
     elif run.passed:

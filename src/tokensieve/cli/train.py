@@ -166,7 +166,7 @@ def _write(trained: Trained, out: Path, clock: Clock) -> None:
 
 
 def _test_result(summary: Mapping[str, Any]) -> str:
-    """How well the test documents are predicted, beside the simplest prediction."""
+    """A sentence that compares the test error with that of the simplest prediction."""
     if "test_accuracy" in summary:
         return (
             f"test accuracy {summary['test_accuracy']:.1%} "

@@ -88,7 +88,7 @@ def _sequences(words: Words) -> set[Words]:
 
 
 def _n_common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many words two texts begin with in common."""
+    """The number of words that both texts begin with."""
     for place, (left, right) in enumerate(zip(a, b, strict=False)):
         if left != right:
             return place

@@ -95,7 +95,7 @@ def _compare(strata: Sequence[TokenSums], unit: float) -> pl.DataFrame:
 
 
 def _compare_types(strata: Sequence[TokenSums], unit: float) -> pl.DataFrame:
-    """As `_compare`, of types that are looked at together."""
+    """Compare the rates of some token types, few enough for memory (see `_compare`)."""
     # groups: the documents before and after of each label in turn
     sizes = np.concatenate([stratum.sizes for stratum in strata])
     mix = np.array([stratum.documents for stratum in strata]) / sizes.sum()

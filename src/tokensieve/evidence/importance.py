@@ -321,7 +321,7 @@ def _statistics(sums: TokenSums, columns: Ints, scale: float) -> list[Statistics
 
 
 def _statistics_of_types(sums: TokenSums, columns: Ints, scale: float) -> Statistics:
-    """As `_statistics`, of types that are looked at together."""
+    """The statistics of some token types, few enough for memory (see `_statistics`)."""
     documents = sums.present.sum(axis=1, keepdims=True)
     groups = GroupSums.of_classes(sums)
     means = groups.mean_interval(documents[:, 0])

@@ -353,7 +353,8 @@ def permutation_p(
 
 
 def _excess_variance(sums: TokenSums, columns: Ints) -> Floats:
-    """How much more a sum varies than relabelling shows where classes differ in length, shape (C,).
+    """The variance of a sum beyond that under relabelling, where classes differ in length, shape
+    (C,).
 
     The share of a type with rate r varies as r/T. Relabelling sees Σ 1/T · r/(m(n − m)) where the
     truth is Σ_in 1/T · r/m² + Σ_out 1/T · r/(n − m)²: a rare class of short documents varies more.
@@ -458,7 +459,7 @@ class Share:
 
     @property
     def as_counts(self) -> str:
-        """Such as 107 of 1,110."""
+        """The fraction as counts, such as "107 of 1,110"."""
         return f"{self.found:,} of {self.of:,}"
 
     def to_dict(self) -> dict[str, float]:

@@ -136,12 +136,12 @@ class PairCounts:
 
 
 def largest_vocabulary(n_classes: int) -> int:
-    """How many words are asked about: fewer if there are many classes."""
+    """The number of words whose order is examined: fewer if there are many classes."""
     return int(min(MAX_WORDS, (MAX_CELLS / n_classes) ** 0.5))
 
 
 def count_pairs(runs: WordRuns) -> PairCounts:
-    """How many documents of each class contain each pair."""
+    """Count the documents of each class that contain each ordered pair of words."""
     n_words = len(runs.words)
     shape = (runs.n_classes, n_words, n_words)
     before = np.zeros(shape, np.int32)
@@ -276,7 +276,8 @@ class Tested:
 
     @property
     def lift(self) -> Floats:
-        """How far from the rate of the others to certain the pair's rate lies."""
+        """How far the pair's rate lies on the way from the rate of the others (0) to certainty
+        (1)."""
         rate_of_others = self.n_others_right / self.n_others
         rate = self.n_right / self.n_with
         return np.asarray((rate - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12))

@@ -134,7 +134,8 @@ def _occurrences(counts: Counts, units: Ints) -> Occurrences:
 def win_rates(
     counts: Counts, units: Ints, log_ratio: Floats, weights: Floats | None = None
 ) -> pl.DataFrame:
-    """How often the side that alone contains a type wins, and how often at equal length.
+    """A table of how often the side that alone contains a type wins, over all pairs and at equal
+    length.
 
     A row per type that some pair has on one side alone: token, pairs, wins (pairs where that is the
     preferred side), win_rate = σ(θ) with its 95 % interval low and high, p_value of "it has no part
@@ -391,7 +392,7 @@ def _sum_rows(rows: Floats, units: Ints) -> Floats:
 
 
 def _movement_of_beta(x: Floats, spread: Floats, lean: Floats) -> Floats:
-    """How far β moves with the score of each type, shape (|S|, r)."""
+    """The derivative of β in the score of each type, shape (|S|, r)."""
     curvature = (x * spread[:, None]).T @ x + RIDGE * np.eye(x.shape[1])
     return np.asarray(np.linalg.solve(curvature, lean.T).T)
 

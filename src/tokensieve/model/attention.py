@@ -443,7 +443,7 @@ class Model:
         )
 
     def contributions(self, matrix: sp.csr_array) -> list[pl.DataFrame]:
-        """What each token type adds to the prediction of each document, for one output.
+        """The part of each document's logit that each of its token types adds, for one output.
 
         Returns:
             A frame per document, the largest contribution first: type, attention q_s (with the
@@ -529,7 +529,7 @@ class Model:
         return q, contribution
 
     def effects(self, matrix: sp.csr_array) -> dict[str, Floats]:
-        """What each token does to the logits f_X = Σ_r q_{X,r} w_r: two exact measures.
+        """Two exact measures of the effect of each token on the logits f_X = Σ_r q_{X,r} w_r.
 
         Both are means over the documents X ∋ s:
 

@@ -235,7 +235,8 @@ def _run(
 
 
 def choice_without_held_out(counts: Counts, schedule: Schedule, validates: bool) -> Choice:
-    """How to train if nothing can be held out, or if that is not asked for (`validates`)."""
+    """The choice of training if nothing can be held out, or if that is not asked for
+    (`validates`)."""
     if validates and counts.n_documents <= FEW and not schedule.pairs:
         steps = math.ceil(schedule.steps * FRACTION_OF_LENGTH_UNCHOSEN)
         return Choice(steps, schedule.score_rate, STRENGTH_UNCHOSEN)

@@ -242,7 +242,8 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         return Explanation.of(named_model, *self.counts_of(X), label)
 
     def effects(self, X: Data, names: Data = None) -> pl.DataFrame:
-        """What each token does to the logits f of the documents X, one row per token and class.
+        """A table of the effect of each token on the logits f of the documents X, one row per token
+        and class.
 
         Exact means over the documents that contain the token; the formulas are those of
         `Model.effects`. With two classes, the rows of the first have the opposite signs of the

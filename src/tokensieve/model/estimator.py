@@ -91,7 +91,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         return TrainSettings(**parameters, seed=int(seed))
 
     def _read(self, X: Data, y: Data, settings: TrainSettings) -> Documents:
-        """What to learn from, of texts or of counts."""
+        """Turn texts or counts, with their labels, into documents to learn from."""
         if not is_text(X):
             return self._read_counts(X, y)
         check_not_forked()

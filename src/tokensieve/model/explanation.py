@@ -183,7 +183,7 @@ class PairExplanation:
 
 
 def _side(explanation: Explanation) -> dict[str, object]:
-    """What an explanation says about one text of a pair."""
+    """One text of a pair as JSON values."""
     content = explanation.to_dict()
     return {name: content[name] for name in ("answer", "unknown", "tokens")}
 

@@ -104,7 +104,8 @@ class ScoreScale:
 
     @classmethod
     def of(cls, counts: Counts) -> ScoreScale:
-        """That of the documents; without scores, one that changes nothing."""
+        """Mean and standard deviation of the documents' scores; 0 and 1, which change nothing,
+        without scores."""
         if counts.numbers is None:
             return cls(0.0, 1.0)
         mean = float(np.average(counts.numbers, weights=counts.weights))
@@ -129,7 +130,7 @@ class ScoreScale:
 
 
 def _prior(counts: Counts, pairs: bool) -> Floats:
-    """What is predicted without a known token: nothing of pairs, and the mean of standardised
+    """The prediction for a document without known tokens: 0 for pairs and for standardised
     scores."""
     if pairs or counts.numbers is not None:
         return np.zeros(1)
@@ -217,9 +218,8 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
 
 
 def _schedule(n_documents: int, settings: TrainSettings, pairs: bool) -> Schedule:
-    """How long and how fast to train on n documents (or pairs): `max_epochs` passes, but at least
-    `MIN_STEPS` steps.
-    """
+    """The length and step sizes of training on n documents (or pairs): `max_epochs` passes, but at
+    least `MIN_STEPS` steps."""
     epoch = math.ceil(n_documents / settings.batch_size)
     return Schedule(
         steps=max(settings.max_epochs * epoch, MIN_STEPS),

@@ -300,7 +300,8 @@ def _sides(
 
 
 def _exchanged(documents: Partitions, column: str) -> Partitions:
-    """As many partitions, in which documents with one value in a column are together."""
+    """Move documents so that those with one value in a column are in one partition; the number of
+    partitions stays."""
 
     def rows(part: _Numbered, _: int) -> tuple[pl.DataFrame, pl.Series]:
         frame = part.frame()
@@ -516,7 +517,7 @@ def _raise_problem(summaries: Sequence[_ReadPartition]) -> None:
 
 
 def _report(reader: _Reader, settings: TrainSettings, totals: _Totals) -> ReadingReport:
-    """What was noticed in the training data."""
+    """A report on what was noticed in the training data."""
     new_names = settings.destinations()
     check_labels_exist("the source", new_names, {label for label, _ in totals.sizes})
     groups: dict[str, tuple[str, int]] = {}

@@ -52,7 +52,7 @@ class Piece:
         return "://" in self.path
 
     def table(self, settings: ReadSettings) -> SourceTable:
-        """Its rows; an InputError if it cannot be read."""
+        """Read its rows; an InputError if they cannot be read."""
         if self.unit == "file":
             return open_source(self.path, settings).train
         name = public_address(self.path) if self._is_at_address else Path(self.path).name

@@ -122,7 +122,7 @@ def model_files(model: Model | HasModel) -> dict[str, bytes]:
 
 
 def _kind(model: Model) -> str:
-    """What model.json calls a model."""
+    """The name in model.json for this kind of model."""
     if model.predicts_scores:
         return REGRESSOR
     return PAIR_MODEL if model.pairs else CLASSIFIER
@@ -156,7 +156,7 @@ def table(model: Model | HasModel) -> dict[str, Any]:
 
 
 def _rule(model: Model, vocabulary: Vocabulary) -> str:
-    """How any program runs this model."""
+    """A text that tells how to run the exported model in any programming language."""
     tokenizer = vocabulary.tokenizer.to_dict()
     rule = RULE
     if "lexicon" in tokenizer.get("base", tokenizer):

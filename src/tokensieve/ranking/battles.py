@@ -120,7 +120,7 @@ class _Columns:
 
     @property
     def verdicts(self) -> list[str]:
-        """Those that say something about the outcome of a row, and its weight, each once."""
+        """The columns with the outcome of a row and its weight, each once."""
         single = (self.human, self.weight, self.tie)
         named = [name for name in single if name is not None]
         return list(dict.fromkeys([*self.outcome, *self.compared, *named]))
@@ -374,7 +374,7 @@ def _usable(rows: pl.DataFrame) -> _Usable:
 
 
 def _left_out(reasons: Mapping[str, pl.Series]) -> list[str]:
-    """How many rows are left out, by the first reason that applies."""
+    """Sentences with the number of rows that are left out, by the first reason that applies."""
     notes = []
     counted = np.zeros(len(next(iter(reasons.values()))), dtype=bool)
     for reason, applies in reasons.items():

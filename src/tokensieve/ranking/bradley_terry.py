@@ -141,7 +141,8 @@ class Fit:
 
     @property
     def quantile(self) -> float:
-        """Of Student's t with one degree of freedom fewer than prompts, for intervals."""
+        """The quantile of Student's t for intervals, with one degree of freedom fewer than
+        prompts."""
         return t_quantile(len(self.prompts))
 
     def estimate(self, place: int) -> Estimate:
@@ -156,7 +157,7 @@ class Fit:
 
 
 def t_quantile(n_prompts: int) -> float:
-    """Of Student's t, for 95% intervals from so many independent prompts."""
+    """The quantile of Student's t for 95% intervals from so many independent prompts."""
     return float(stdtrit(max(n_prompts - 1, 1), (1 + LEVEL) / 2))
 
 

@@ -136,7 +136,7 @@ def self_preference_differences(battles: Battles) -> Floats | None:
 
 
 def agreement_with_people(battles: Battles) -> Share | None:
-    """How often the judge and people prefer the same answer."""
+    """The fraction of battles in which the judge and people prefer the same answer."""
     labelled = _labelled(battles)
     if battles.human is None or len(labelled) < MIN_SHARED:
         return None
@@ -223,7 +223,7 @@ def _best_power(human: Floats, judge: Floats) -> float:
 def effect_differences(
     battles: Battles, features: Floats, names: Sequence[str], components: Components
 ) -> list[EffectDifference]:
-    """What each feature is worth to the judge less what it is worth to people.
+    """The effect of each feature on the judge minus its effect on people.
 
     Both are measured on the battles that people judged, jointly with the models and all features.
     """

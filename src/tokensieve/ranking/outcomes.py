@@ -57,7 +57,7 @@ class Fractions(NamedTuple):
 
 
 def winner_fractions(verdicts: Verdicts) -> Fractions:
-    """What a winner column says of each row."""
+    """Translate a winner column: the fraction of each row's win that goes to either answer."""
     numbers = _as_numbers(verdicts.cells)
     if numbers is not None and len(set(numbers[~np.isnan(numbers)])) >= MIN_CONTINUOUS:
         return _continuous(verdicts.column, numbers)
@@ -86,7 +86,7 @@ def winner_fractions(verdicts: Verdicts) -> Fractions:
 
 
 def contradictions(outcome: Floats, scored: Floats) -> Contradictions:
-    """How often scores contradict the winner, where neither sees a tie."""
+    """Count the rows in which scores contradict the winner, where neither sees a tie."""
     agreement = winner(outcome) * winner(scored)
     n_contradictions = int((agreement < 0).sum())
     return Contradictions(n_contradictions, n_contradictions + int((agreement > 0).sum()))
@@ -123,7 +123,7 @@ def _as_numbers(cells: pl.Series) -> Floats | None:
 
 
 def _continuous(column: WinnerColumn, numbers: Floats) -> Fractions:
-    """What the numbers of a scale mean, by their range.
+    """Translate the numbers of a scale, which its range identifies, into fractions of a win.
 
     Raises:
         InputError: the range is that of no scale whose middle is known.

@@ -51,7 +51,7 @@ HOW_TO_READ = (
 
 
 def report_of(data: RankingData) -> Report:
-    """What was found: repeated answers first, then ranks, features, judges and people."""
+    """The report: repeated answers first, then ranks, features, judges and people."""
     blocks: list[Block] = [Text(_lead(data), "lead"), *_moves_picture(data), _facts(data)]
     blocks += [Text(_repeat_sentence(answer), "bad") for answer in data.repeated[1:MAX_NAMED]]
     if data.has_style:
@@ -118,7 +118,7 @@ def _moved_count(data: RankingData) -> str:
 
 
 def _moves(rows: list[ModelStanding]) -> str:
-    """Such as "claude moves from 3rd to 7th"."""
+    """A clause on a change of rank, such as "claude moves from 3rd to 7th"."""
     sentences = []
     for row in rows:
         assert row.rank_before is not None and row.style is not None
@@ -140,7 +140,7 @@ def _name(model: str) -> str:
 
 
 def _style_sentence(data: RankingData) -> str:
-    """What style changes, and what it is worth."""
+    """A sentence on how style changes the ranks, and its effect on winning."""
     sentence = NO_MOVE
     if data.moved:
         sentence = f"{_moved_count(data)}: {_moves(data.moved[:MAX_NAMED])}."
@@ -160,7 +160,7 @@ def _rewarded_style(data: RankingData) -> list[FeatureEffect]:
 
 
 def _chance_and_interval(effect: FeatureEffect) -> str:
-    """Such as "66.1% (95% CI 64.0% to 68.0%)"."""
+    """A probability with its interval, such as "66.1% (95% CI 64.0% to 68.0%)"."""
     chance = percent(float(expit(effect.joint.value)))
     low = percent(float(expit(effect.joint.low)))
     high = percent(float(expit(effect.joint.high)))
@@ -274,7 +274,7 @@ def _ranks_section(data: RankingData) -> Section:
 
 
 def _rank(strength: Strength | None, row: ModelStanding) -> str:
-    """Such as "3 (2 to 5)", or why there is none."""
+    """A rank with its interval, such as "3 (2 to 5)", or why there is none."""
     if not row.is_connected:
         return "not connected"
     if strength is None or strength.rank is None:

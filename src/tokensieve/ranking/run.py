@@ -157,7 +157,8 @@ def _length(style: Features) -> Floats | None:
 
 
 def _people(battles: Battles, components: Components, features: Features) -> People | None:
-    """What people say, and where the judge differs; None without people."""
+    """Rank by the winners that people chose, and compare the judge with them; None without
+    people."""
     agreement = agreement_with_people(battles)
     if agreement is None:
         return None
@@ -169,7 +170,7 @@ def _people(battles: Battles, components: Components, features: Features) -> Peo
 
 
 def _notes(battles: Battles, nuisance: Features, raw: Fit) -> list[str]:
-    """How the battles were used."""
+    """Sentences on how the battles were used."""
     notes = []
     if not battles.has_prompts:
         notes.append(
@@ -246,7 +247,7 @@ def _effects(
     nuisance: Features,
     found: Found | None,
 ) -> list[FeatureEffect]:
-    """What each feature is worth alone and jointly.
+    """The effect of each feature on winning, alone and jointly with the others.
 
     What was found is measured on the half of the prompts that did not choose it, everything else on
     all battles.

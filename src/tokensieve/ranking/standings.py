@@ -153,7 +153,7 @@ def win_rates(battles: Battles) -> Floats:
 
 
 def comparable_fraction(battles: Battles, length: Floats) -> Floats:
-    """Of each model's battles the fraction in which neither answer is over twice as long."""
+    """For each model, the fraction of its battles in which neither answer is over twice as long."""
     is_similar = np.abs(length) <= 1.0
     n_similar = np.bincount(battles.first, is_similar, len(battles.models))
     n_similar += np.bincount(battles.second, is_similar, len(battles.models))

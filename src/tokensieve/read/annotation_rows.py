@@ -100,7 +100,8 @@ def _check_annotator(
 
 
 def _note(rows: pl.DataFrame, columns: AnnotationColumns, annotator: str | None) -> str:
-    """What was recognised, and how to read each row as a document."""
+    """A sentence that the table has a row for each annotation, and how to read each row as a
+    document."""
     if annotator is not None:
         return f"only the labels of annotator {annotator!r} are read"
     n_documents = rows["unit"].n_unique()
@@ -114,7 +115,7 @@ def _note(rows: pl.DataFrame, columns: AnnotationColumns, annotator: str | None)
 
 
 def _hint(n_shared: int, columns: AnnotationColumns) -> str:
-    """What to do if writers, as they seem, are annotators."""
+    """A sentence that tells what to do if the column of writers names annotators."""
     name = columns.annotator
     return (
         f"{plural(n_shared, 'text')} with rows by several values of {name!r}; if these labelled "

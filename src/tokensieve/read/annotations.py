@@ -82,7 +82,7 @@ def _annotator(entry: dict[str, Any]) -> str | None:
 
 
 def annotations_at(value: object, keys: Sequence[str]) -> list[Annotation]:
-    """What each annotator of a document chose; annotations that are withdrawn do not count."""
+    """The choice of each annotator of a document; annotations that are withdrawn do not count."""
     listed_annotations = _annotation_list(value, keys)
     if listed_annotations is None:
         return []
@@ -97,7 +97,7 @@ def annotations_at(value: object, keys: Sequence[str]) -> list[Annotation]:
 
 
 def annotations_beside(labels: object, users: object, statuses: object) -> list[Annotation]:
-    """What each annotator chose, from lists of labels and of users, as Argilla exports them."""
+    """The choice of each annotator, from lists of labels and of users, as Argilla exports them."""
     if not isinstance(labels, list) or not isinstance(users, list):
         return []
     states = statuses if isinstance(statuses, list) else [None] * len(labels)
@@ -110,7 +110,7 @@ def annotations_beside(labels: object, users: object, statuses: object) -> list[
 
 
 def annotations_in_columns(columns: Sequence[str], cells: Sequence[object]) -> list[Annotation]:
-    """What each annotator chose, if each has a column."""
+    """The choice of each annotator, where each has a column."""
     annotations = []
     for column, cell in zip(columns, cells, strict=True):
         chosen = tuple(_labels_in(cell))

@@ -155,7 +155,8 @@ def _is_conversation_beside_text(cells: Sequence[Any]) -> bool:
 
 
 def _read_conversation_beside_text(cells: Sequence[Any], role: str) -> Answers:
-    """Of a conversation beside a plain answer, the last message is the answer."""
+    """Read two answers of which one is a conversation, whose last message is the answer, and one is
+    plain text."""
     conversation = next(cell for cell in cells if _is_conversation(cell))
     answers = [chat_text(cell[-1:]) if _is_conversation(cell) else cell for cell in cells]
     return Answers(answers, chat_text(conversation[:-1]))
@@ -223,7 +224,7 @@ def _read_transcripts(cells: Sequence[str], role: str) -> Answers:
 
 
 def _last_reply(transcript: str) -> str:
-    """What stands behind the last mark of a reply; all of a transcript without one."""
+    """The text after the last mark of a reply; all of a transcript without one."""
     return _REPLY.split(transcript)[-1].strip()
 
 

@@ -470,7 +470,7 @@ def _paths_to_values(value: object, path: str) -> list[str]:
 
 
 def _rank_as_label(path: str) -> int:
-    """How much a dotted name looks like that of a label; the lowest number looks most like it."""
+    """A rank for a dotted name: the lower, the more it looks like that of a label."""
     last = path.rpartition(".")[2].lower()
     if path.lower().startswith("prediction"):  # of a model
         return 4
@@ -549,7 +549,7 @@ def _is_date(name: str) -> bool:
 
 
 def _possible_cause(table: SourceTable) -> str:
-    """What else may be wrong with a file whose columns are not clear."""
+    """A clause on what else may be wrong with a file whose columns are not clear."""
     if command := pair_options(table):
         return f"; for preference data pass {command}"
     if cause := table.cause():

@@ -222,7 +222,7 @@ def _best_mark(start: _Start, marks: Sequence[str], usual: str, skip: int) -> st
 
 
 def _fit(start: _Start, mark: str, usual: str, skip: int) -> _Fit:
-    """How well a mark separates the first rows below `skip` lines."""
+    """Measure how well a separator divides the first rows below `skip` lines."""
     sizes = [len(row) for row in start.rows(mark, skip)] or [1]
     is_even = len(set(sizes)) == 1
     has_several = sizes[0] > 1
@@ -436,7 +436,7 @@ def _may_escape_quotes(text: PlainText) -> bool:
 
 
 def _quoting_fault(problem: str) -> str:
-    """What is wrong with the quotes of a row, and how they must be."""
+    """A clause on what is wrong with the quotes of a row, and how they must be."""
     is_inside = (
         'inside quotes write each quote as "", or pass --no-quotes if quotes are ordinary '
         "characters in this file"

@@ -86,7 +86,8 @@ def _length(response: HTTPResponse, name: str) -> int | None:
 
 
 def _next_block(response: HTTPResponse, name: str, n_bytes: int) -> bytes:
-    """What has arrived; empty at the end. A full block may take a slow server forever."""
+    """The bytes that have arrived; empty at the end. A full block may take a slow server
+    forever."""
     try:
         return response.read1(BLOCK_BYTES)
     except IncompleteRead:

@@ -83,7 +83,8 @@ def _is_mostly_latin(sample: bytes) -> bool:
 
 
 def _latin_score(sample: bytes, encoding: str) -> float:
-    """How many characters beyond ASCII are letters of one language, or marks that break no word."""
+    """The fraction of characters beyond ASCII that are letters of one language, or marks that break
+    no word."""
     text = f" {sample.decode(encoding, 'replace')} "
     n_beyond_ascii = 0
     n_marks = 0

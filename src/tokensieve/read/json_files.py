@@ -89,7 +89,7 @@ def _as_object(record: object, where: str, form: str) -> Row:
 
 
 def _kind(record: object) -> str:
-    """What a JSON value is, in words."""
+    """The type of a JSON value, in words."""
     kinds = {list: "a JSON list", str: "a JSON string", type(None): "null"}
     return kinds.get(type(record), f"the JSON value {str(record)[:20]}")
 

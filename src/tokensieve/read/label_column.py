@@ -183,7 +183,7 @@ class LabelColumn:
         return values
 
     def _annotations(self, cells: Sequence[object]) -> list[Annotation]:
-        """What each annotator of a document chose."""
+        """The choice of each annotator of each document."""
         if self._one_each:
             return annotations_in_columns(self._one_each, cells)
         if self._beside:

@@ -79,7 +79,7 @@ def _entries(cell: object, separator: str | None) -> Sequence[object]:
 
 
 def _kind(entry: object) -> str:
-    """What a value is that cannot be a label."""
+    """The type of a value that cannot be a label, in words."""
     if isinstance(entry, list | tuple):
         return "lists (of marked parts of the text, perhaps)"
     if isinstance(entry, dict):

@@ -317,7 +317,8 @@ def _test_side(
 def _hidden_mark(
     test: CollectedDocuments, train: CollectedDocuments, is_named: bool = False
 ) -> str | None:
-    """What test documents have in place of their labels; None if any of them has a label.
+    """The value that all test documents have in place of a label, such as -1; None if any of them
+    has a label.
 
     "" if labels are missing. A label that all of them have, and that no training document has,
     is such a mark, too, unless the user named the test documents.

@@ -96,7 +96,7 @@ def _as_groups(
 
 
 def _agreement(group: Ints, labels: Ints, n_classes: int) -> float:
-    """How often two documents of one group share a label, the mean over groups."""
+    """The fraction of pairs of documents of one group that share a label, the mean over groups."""
     counts = np.zeros((group.max() + 1, n_classes))
     np.add.at(counts, (group, labels), 1)
     sizes = counts.sum(axis=1)

@@ -143,7 +143,8 @@ class PairReader:
         return []
 
     def _order_notes(self) -> list[str]:
-        """How the preferred answer is known if only the order of the columns can say it.
+        """Sentences on how the preferred answer is known, where only the order of the columns can
+        say it.
 
         Raises:
             InputError: another column seems to say which answer won.

@@ -49,7 +49,7 @@ def _zstd() -> Any:
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """What the libraries raise for a file that is damaged or of another kind."""
+    """The exceptions that libraries raise for a file that is damaged or of another kind."""
     zstandard = sys.modules.get("zstandard")
     return (EOFError, lzma.LZMAError, zlib.error, *([zstandard.ZstdError] if zstandard else []))
 

@@ -172,7 +172,7 @@ class ReadingReport:
             )
 
     def _disagreements(self) -> Iterator[str]:
-        """How often several annotators of a document disagree."""
+        """Sentences on how often several annotators of a document disagree."""
         n_annotated = self.counts["annotated"]
         if not n_annotated:
             return

@@ -120,7 +120,7 @@ def stratified(labels: Ints, n_drawn: int, seed: int) -> Split:
 
 
 def _in_proportion(sizes: Ints, n_draws: int, rng: np.random.RandomState) -> Ints:
-    """How many of each class, in proportion and rounded down.
+    """The number of documents to draw of each class, in proportion to its size and rounded down.
 
     The rest goes to the largest remainders, among equal ones by chance.
     """

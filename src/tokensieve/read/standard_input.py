@@ -47,7 +47,7 @@ def standard_input_table(
 
 
 def _endings() -> dict[bytes, str]:
-    """How packed and binary files begin → their ending."""
+    """First bytes of packed and binary files → the ending of their kind."""
     endings = {packing.begins: ending for ending, packing in PACKINGS.items()}
     for ending, kind in reversed(KINDS.items()):
         if kind.begins:

@@ -377,7 +377,7 @@ def frame_batches(frame: pl.DataFrame | pl.LazyFrame, names: Sequence[str]) -> I
 
 
 def batch_height(batch: Batch) -> int:
-    """How many rows a batch has; 0 without columns."""
+    """The number of rows of a batch; 0 without columns."""
     return len(next(iter(batch.values()), ()))
 
 
@@ -408,7 +408,7 @@ def is_number(value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    """What a value is that is no text."""
+    """The type of a value that is no text, in words."""
     if isinstance(value, list):
         entries = {type(entry) for entry in value}
         if entries == {str}:
@@ -424,7 +424,8 @@ def _is_list_like(part: object) -> bool:
 
 
 def _inside(values: Values, name: str, column: str) -> Values:
-    """What a name with dots leads to in each value of its column; the values if it has no more."""
+    """The values at the end of a dotted name, in each value of its column; the values themselves at
+    its last part."""
     if name == column:
         return values
     keys = name[len(column) + 1 :].split(".")
@@ -432,7 +433,7 @@ def _inside(values: Values, name: str, column: str) -> Values:
 
 
 def value_at(value: object, keys: Sequence[str]) -> object:
-    """What lies at a path of keys; None if nothing does.
+    """The value at a path of keys; None if nothing is there.
 
     Of a list, what lies there in each entry. Of a conversation, a key may be the role whose
     messages are meant.

@@ -233,7 +233,7 @@ class OutcomeReader:
             self.meaning |= self._number_meanings()
 
     def _number_meanings(self) -> dict[str, Outcome]:
-        """What each number of the winner column means, by the first scale that has them all."""
+        """The outcome of each number of the winner column, by the first scale that has them all."""
         numbers = {float(number) for number in self.numbers}
         for scale in NUMBER_SCALES:
             meaning = scale(self.column, numbers)
@@ -248,7 +248,7 @@ class OutcomeReader:
         )
 
     def _note(self, meaning: Meaning, numbers: Sequence[float]) -> str:
-        """What the first and the last numbers mean."""
+        """A sentence with the meanings of the first and the last number."""
         names = {
             Outcome.FIRST: repr(self.column.answers[0]),
             Outcome.SECOND: repr(self.column.answers[1]),
@@ -338,7 +338,7 @@ def _is_true(value: str) -> bool:
 
 
 def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, Outcome]:
-    """What the values mean that are names of a column, or words for an answer or a tie."""
+    """Outcomes of the values that are names of a column, or words for an answer or a tie."""
     names = dict.fromkeys(SYNONYMS[Outcome.SECOND], Outcome.SECOND)
     names |= dict.fromkeys(SYNONYMS[Outcome.FIRST], Outcome.FIRST)
     for side in (Outcome.SECOND, Outcome.FIRST):
@@ -358,7 +358,8 @@ def _named_outcomes(answers: Sequence[str], values: Iterable[str]) -> dict[str, 
 
 
 def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
-    """What a comparison means: [[A>>B]], A = B, a sign alone, or "A is slightly better"."""
+    """The outcome that a written comparison says: [[A>>B]], A = B, a sign alone, or "A is slightly
+    better"."""
     if len(value) > MAX_COMPARISON:
         return None
     sign_alone = re.fullmatch(r"\W*?([<>]+|[=≈~]+)\W*", value)
@@ -384,7 +385,7 @@ def _compared(value: str, names: Mapping[str, Outcome]) -> Outcome | None:
 
 
 def _compared_by_sign(sides: Sequence[Outcome | None], sign: str) -> Outcome | None:
-    """What two sides with a sign between them mean; None if they are not two answers."""
+    """The outcome of two sides with a sign between them; None if they are not two answers."""
     if None in sides or sides[0] == sides[1]:
         return None
     if sign in "=≈~":

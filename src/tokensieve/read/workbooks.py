@@ -51,7 +51,7 @@ class _Sheets:
         return [sheet for sheet in self.all if sheet not in self.read]
 
     def notes(self) -> Iterator[str]:
-        """What was read, and what was not."""
+        """Sentences on which sheets were read, and which were not."""
         if self.title:
             yield f"lines before the header, skipped: {self.title[:80]!r}"
         if len(self.all) < 2:

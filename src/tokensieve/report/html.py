@@ -164,7 +164,7 @@ def _digest(text: str) -> str:
 
 
 def _first_screen_size(report: Report) -> int:
-    """How many blocks come before the first section and before what is interactive."""
+    """The number of blocks before the first section and before the interactive part."""
     for i, block in enumerate(report.blocks):
         if isinstance(block, Section | InteractiveAudit):
             return i

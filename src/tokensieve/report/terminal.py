@@ -55,7 +55,7 @@ class _Console(rich_console.Console):
     def render(
         self, renderable: Any, options: rich_console.ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """As in rich; colours are its own and stay."""
+        """The segments that rich draws; their own colours stay."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

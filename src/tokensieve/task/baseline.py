@@ -76,7 +76,8 @@ def baseline_correct(data: BaselineData) -> Floats:
 def _correct(
     data: BaselineData, learned: Ints, judged: _Documents, strengths: Sequence[float]
 ) -> list[Floats]:
-    """What is predicted correctly with each strength, shape (items,) each.
+    """Fit the baseline with each regularisation strength; mark which items it predicts correctly,
+    shape (items,) each.
 
     Args:
         learned: the rows of the training documents that are learned from.

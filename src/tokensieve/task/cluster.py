@@ -419,7 +419,7 @@ def _averages(sums: Sums) -> RoundState:
 def _tested(
     part: CountedCorpus, state: RoundState, prior: Floats, draw: Draw | None = None
 ) -> Tested:
-    """How the model does on the documents drawn, or all."""
+    """Test the model on the documents drawn, or on all."""
     counts = _counts(part, draw)
     labels = counts.labels
     f = logits(counts.matrix, state.u, state.w)
@@ -555,7 +555,7 @@ def _sampled_parts(learned: Learned, source: Any) -> list[CountedCorpus]:
 def _notes(
     learned: Learned, task: _OnCluster, train: CountedCorpus, test: CountedCorpus
 ) -> list[str]:
-    """What the reader of a report should know about the cluster."""
+    """Sentences for the report on how the cluster's audit differs from one on a single machine."""
     notes = [
         *learned.reading.lines(),
         *train.group_notes(test),

@@ -110,7 +110,7 @@ def _outcome_sums(part: CountedCorpus, models: _TwoModels) -> Ints:
 
 
 def _outcomes(part: CountedCorpus, models: _TwoModels) -> _Outcomes:
-    """What two models predict correctly in the test documents or pairs.
+    """Mark which test documents or pairs each of two models predicts correctly.
 
     Returns:
         For each item, whether each model is right, and whether the item contains (of pairs, differs

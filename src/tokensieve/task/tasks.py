@@ -87,7 +87,7 @@ class Task:
         return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
     def importance(self, part: CountedCorpus) -> Importance:
-        """What the data alone says about each token type, formatting included."""
+        """The statistics of each token type, formatting included, that need no model."""
         return token_importance(part.counts, part.n_formatting, part.corpus.units)
 
     def held_out(self, train: CountedCorpus, seed: int) -> NDArray[np.bool_]:
@@ -168,8 +168,8 @@ class Task:
         return tokens
 
     def text_options(self, corpus: Corpus, known: bool) -> list[str]:
-        """How the command line names the columns of the text; a single one only if it is `known` to
-        be in the source."""
+        """The command-line options that name the columns of the text; a single column only if it is
+        `known` to be in the source."""
         names: Sequence[str] = [name for name in corpus.fields if name not in corpus.columns]
         if not names and known:
             names = corpus.reading.columns[:1]
@@ -228,7 +228,8 @@ class Task:
         return Share.over(right, self.units(corpus))
 
     def baseline(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> Floats:
-        """What TF-IDF (sublinear) and logistic regression predict correctly, as `correct` says it.
+        """Mark which test items TF-IDF (sublinear) and logistic regression predict correctly, as
+        `correct` does for the model.
 
         It has the same words. C is chosen on held-out items. For pairs it is fitted to the
         differences, each pair in both orders, without an intercept.
@@ -279,12 +280,12 @@ class Scores(Task):
         }
 
     def measures(self, predicted: Floats, test: CountedCorpus, seed: int) -> ScoreMeasures:
-        """How well the test documents' scores, shape (n,), are predicted."""
+        """Measure predictions of the test documents' scores, shape (n,)."""
         assert test.counts.numbers is not None
         return ScoreMeasures.of(predicted, test.counts.numbers, seed, self.units(test.corpus))
 
     def baseline_data(self, train: CountedCorpus, test: CountedCorpus, seed: int) -> RidgeData:
-        """What `ridge_predictions` and `ordinal_predictions` read."""
+        """The counts and scores that `ridge_predictions` and `ordinal_predictions` read."""
         assert train.counts.numbers is not None
         return RidgeData(
             train=train.word_counts.matrix,
@@ -482,7 +483,8 @@ class OfCorpusModel:
 
 
 def _number_of_folds(counts: Counts, units: Ints | None) -> int:
-    """How many folds the documents allow, and are worth their time; 0 if they allow none.
+    """The number of folds for cross-validation that the documents allow, and that are worth their
+    time; 0 if they allow none.
 
     A model of some folds can know every class only if each class has documents of at least as many
     groups as there are folds.
@@ -559,14 +561,14 @@ def train_corpus(
 
 
 def _task_of(corpus: Corpus) -> Task:
-    """What is learned from a corpus."""
+    """The task that fits a corpus: labels, preferences or scores."""
     if corpus.pairs is not None:
         return Preferences()
     return Labels() if corpus.scores is None else Scores()
 
 
 def _notes(corpus: Corpus) -> list[str]:
-    """What was noticed while reading; what was detected in both sides is said once."""
+    """Sentences on what was noticed while reading; each once, though both sides may have it."""
     notes = corpus.reading.lines()
     if corpus.test is not None:
         for line in corpus.test.reading.lines():
@@ -576,7 +578,7 @@ def _notes(corpus: Corpus) -> list[str]:
 
 
 def _weight_notes(train: Corpus) -> list[str]:
-    """What is said of the weights of documents, if there are any."""
+    """Sentences on the weights of documents, if there are any."""
     if train.weights is None:
         return []
     low = float(train.weights.min())

@@ -101,7 +101,8 @@ class Counts:
 
     @property
     def targets(self) -> Ints | Floats:
-        """What a model predicts: the scores of documents, or the index of their class."""
+        """The values that a model learns to predict: the scores of documents, or the index of their
+        class."""
         return self.labels if self.numbers is None else self.numbers
 
     @cached_property

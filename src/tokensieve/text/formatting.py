@@ -222,7 +222,8 @@ def is_formatting(token: str) -> bool:
 
 
 def describe_features(names: Sequence[str]) -> list[dict[str, Any]]:
-    """How to detect the features with these names, and in which field, as JSON values."""
+    """For the features with these names, the patterns that detect them and their field, as JSON
+    values."""
     descriptions = []
     for name in names:
         field = ""

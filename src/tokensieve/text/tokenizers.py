@@ -248,7 +248,7 @@ def _decode_references(texts: pl.Series) -> pl.Series:
 
 
 def _decode_reference(reference: str) -> str:
-    """What a character reference of HTML stands for."""
+    """The character that a character reference of HTML (&amp;, &#233;) stands for."""
     return SURROGATE.sub("\ufffd", html.unescape(reference))
 
 

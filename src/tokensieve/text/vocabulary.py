@@ -301,8 +301,8 @@ class Vocabulary:
     def count(
         self, stream: TokenStream | StoredTokens, bits: Bits | None = None
     ) -> tuple[sp.csr_array, Ints]:
-        """How often each type occurs in each document, CSR (n, |S|), and the unknown words of each
-        document, (n,).
+        """Count each type in each document, CSR (n, |S|), and the unknown words of each document,
+        (n,).
 
         If the tokens are stored on disk, so is the matrix, mapped into memory. `bits` are those of
         the texts, if formatting counts.
@@ -322,7 +322,7 @@ class Vocabulary:
         return matrix, n_unknown.astype(np.int64)
 
     def _count_stored(self, stream: StoredTokens, bits: Bits | None) -> tuple[sp.csr_array, Ints]:
-        """As `count`, of tokens in files: a chunk at a time, and the matrix is in files too."""
+        """Count tokens in files, a chunk at a time (see `count`); the matrix is in files too."""
         unknown = [np.empty(0, np.int64)]
 
         def blocks() -> Iterator[sp.csr_array]:
@@ -425,7 +425,7 @@ class CountedCorpus(CountedTexts):
 
     @property
     def n_formatting(self) -> int:
-        """How many types, the last ones, are formatting."""
+        """The number of types, the last ones, that are formatting."""
         return len(self.vocabulary.formatting)
 
     @property

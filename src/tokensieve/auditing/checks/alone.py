@@ -185,7 +185,7 @@ def parts_of(train: CountedCorpus) -> Iterator[Part]:
 
 
 def _most_informative(types: Ints, audit: AuditContext) -> Ints:
-    """Those of some types that tell most about the class of a document, most informative first."""
+    """Sort some token types by how much they tell about the class of a document, most first."""
     class_documents = audit.importance.class_documents[types]
     bits = information(class_documents, audit.class_sizes)
     return types[np.argsort(-bits, kind="stable")[:N_FEATURES_NAMED]]

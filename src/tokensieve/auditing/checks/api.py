@@ -101,7 +101,7 @@ class Check(ABC):
 
     @abstractmethod
     def find(self, audit: AuditContext) -> Findings:
-        """Its findings, if any."""
+        """Search the audited data; yield a `Finding` for each thing to act on."""
 
     def finding(
         self,

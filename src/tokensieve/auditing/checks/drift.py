@@ -67,7 +67,8 @@ class Drift(Check):
 
 
 def _headline(token: str, in_training: Share, in_test: Share, n_more: int) -> str:
-    """How frequent the token is on both sides, and that of `n_more` others differs too."""
+    """A sentence that compares the rates of a token on both sides; `n_more` other tokens differ
+    too."""
     headline = (
         f"{quoted([token])} appears in {percent(in_training.value)} of training documents and "
         f"{percent(in_test.value)} of test documents"

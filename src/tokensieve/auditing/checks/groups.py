@@ -235,8 +235,8 @@ def _rare_words(documents: Ints, n: int) -> Ints:
 
 
 def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContext) -> float:
-    """How often the model expects pairs to have the same label, from their words that are not
-    rare."""
+    """The fraction of pairs that a model expects to share a label, judged by their words that are
+    not rare."""
     ordinary = audit.train.counts.rows(documents).matrix.copy()
     ordinary.data[np.isin(ordinary.indices, pairs.rare)] = 0
     ordinary.eliminate_zeros()
@@ -247,7 +247,7 @@ def _agreement_by_other_words(pairs: _Pairs, documents: Ints, audit: AuditContex
 
 
 def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
-    """How often pairs would have the same label if each shared rare word told it by itself.
+    """The fraction of pairs that would share a label if each of their rare words told it by itself.
 
     How much a word tells is measured on documents of different groups that share one: names of
     diseases are what diagnoses are about, and say so whoever writes them. The log-odds of words
@@ -261,7 +261,8 @@ def _agreement_by_single_words(pairs: _Pairs, counts: Counts) -> float:
 
 
 def _agreement_between_groups(pairs: _Pairs, counts: Counts) -> Share:
-    """How many documents of different groups that share one rare word have the same label."""
+    """The fraction of pairs of documents from different groups that share a label, among those that
+    share one rare word."""
     group = _linked_groups(pairs, counts.n_documents)
     n_shared = sp.coo_array(sp.triu(pairs.present @ pairs.present.T, 1))
     first, second = n_shared.coords

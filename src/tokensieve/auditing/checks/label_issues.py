@@ -178,7 +178,7 @@ class WrongLabels(Check):
         )
 
     def headline(self, n: int, share: Share) -> str:
-        """How many labels are contradicted."""
+        """A sentence with the number of labels that cross-validated models contradict."""
         documents = plural(n, "training document")
         have = verb(n, "have", "has")
         them = "it" if n == 1 else "them"
@@ -192,7 +192,7 @@ class WrongLabels(Check):
         return Share.count(n_clear, int(audit.class_sizes.sum()))
 
     def reason(self, n: int) -> str:
-        """Why these documents are listed."""
+        """A sentence that says why these documents are listed."""
         subject = "this document" if n == 1 else f"these {n:,} documents"
         return (
             f"models trained without {subject} give another class a probability at least "
@@ -216,7 +216,7 @@ class ReversedPairs(WrongLabels):
     noun = "pair"
 
     def headline(self, n: int, share: Share) -> str:
-        """How many preferences are contradicted."""
+        """A sentence with the number of preferences that cross-validated models contradict."""
         pairs = plural(n, "training pair")
         have = verb(n, "have", "has")
         return (
@@ -231,7 +231,7 @@ class ReversedPairs(WrongLabels):
         return Share.over(np.isin(first_answers, clear.documents), audit.task.units(corpus))
 
     def reason(self, n: int) -> str:
-        """Why these pairs are listed."""
+        """A sentence that says why these pairs are listed."""
         subject = "this pair" if n == 1 else f"these {n:,} pairs"
         return (
             f"for {subject}, models trained without the pairs of their prompt prefer the rejected "

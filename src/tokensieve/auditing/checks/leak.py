@@ -135,7 +135,7 @@ def _leaks(audit: AuditContext) -> _Leaks:
 
 
 def _copies_sentence(leaks: _Leaks) -> str:
-    """How many of the copies are exact, and what the others have in common with their source."""
+    """A sentence with the number of exact copies, and how near copies resemble their source."""
     n_near = leaks.n_leaked - leaks.n_exact
     documents = plural(leaks.n_leaked, "test document")
     near = (

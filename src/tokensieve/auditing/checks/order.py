@@ -113,7 +113,7 @@ def word_runs(searched: SearchedTexts) -> WordRuns:
 
 
 def sentence(pair: Pair, label: str) -> str:
-    """What one pair shows; no full stop."""
+    """A sentence on how often each order of two words has the label; no full stop."""
     first = for_display(pair.first, 40)
     second = for_display(pair.second, 40)
     rate = f"{percent(pair.rate, 0)} are {of_class(label)}"

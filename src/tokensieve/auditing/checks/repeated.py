@@ -82,7 +82,8 @@ def _with_originals(repeats: Ints, first: Ints) -> list[int]:
 
 
 def _headline(share: Share, n_other_label: int) -> str:
-    """How many documents repeat an earlier one, and how many of them under another label."""
+    """A sentence with the number of documents that repeat an earlier one, and of those with another
+    label."""
     repeat = verb(share.found, "repeat")
     headline = (
         f"{plural(share.found, 'training document')} ({percent(share.value)}) {repeat} or nearly "

@@ -146,6 +146,6 @@ def _formatting_types(audit: AuditContext) -> Ints:
 
 
 def _rates(label: str, token: str, difference: float, outside_rate: float) -> str:
-    """How often a class has a feature, and the others."""
+    """A clause that compares the rate of a feature in one class with that in the others."""
     class_rate = f"{percent(outside_rate + difference)} of {of_class(label, 'documents')}"
     return f"{class_rate} {form_clause(token)} ({percent(outside_rate)} of the others)"

@@ -189,12 +189,14 @@ def artefact_search(audit: AuditContext) -> ArtefactSearch:
 
 @computed_once
 def artefact_controls(audit: AuditContext) -> Controls:
-    """What the search would have found, and what it finds with shuffled labels."""
+    """Run the search for artefacts again with inserted words and with shuffled labels; see
+    `Controls`."""
     return run_controls(artefact_search(audit), audit.settings.seed)
 
 
 def probability_details(suspect: Suspect) -> list[str]:
-    """How likely the score takes a word for an artefact, and why; nothing of formatting."""
+    """Sentences with the probability that a word is an artefact, and the reasons; none for
+    formatting."""
     if suspect.is_form or not suspect.reasons:
         return []
     probability = percent(suspect.probability, 0)
@@ -239,7 +241,8 @@ def suspects_of(audit: AuditContext) -> list[Suspect]:
 
 
 def artefact_probability(audit: AuditContext, scored: Scored) -> float:
-    """What the score says of a word; of a value of another column at least one half.
+    """The probability, by the score, that a token is an artefact; at least one half for a value of
+    another column.
 
     The score is of words, and such a value is no word of the subject.
     """
@@ -358,7 +361,8 @@ class GroupEvidence:
 
     @property
     def base(self) -> float:
-        """How often the label would be right anyway; 0 if the suspects point to different ones."""
+        """The fraction of documents that have the predicted label anyway; 0 if the suspects predict
+        different labels."""
         return self.shares["base"].value if "base" in self.shares else 0.0
 
 
@@ -489,7 +493,7 @@ def loss_without(audit: AuditContext, group: Sequence[Suspect]) -> float:
 
 
 def signs_of(audit: AuditContext, group: Sequence[Suspect]) -> tuple[str, ...]:
-    """What kind of tokens a finding has, for findings.json."""
+    """Words for how the tokens of a finding differ from ordinary words, for findings.json."""
     tokens = [suspect.token for suspect in group]
     words = [without_field(suspect.token) for suspect in group if not suspect.is_form]
     fields = audit.fields
@@ -524,9 +528,8 @@ def headline_of_group(
 def headline(
     tokens: Sequence[str], classes: Sequence[str], evidence: GroupEvidence, n_classes: int
 ) -> str:
-    """How often some documents contain any of the tokens, then how strongly that predicts the
-    classes, then the base rate; no full stop.
-    """
+    """A sentence on some tokens: how often documents contain any of them, how strongly that
+    predicts the classes, and the base rate; no full stop."""
     shares = evidence.shares
     documents = percent(shares["documents"].value)
     right = percent(shares["decides"].value, 0)
@@ -575,7 +578,7 @@ def of_classes(classes: Sequence[str], noun: str = "") -> str:
 
 
 def shared_name(classes: Sequence[str]) -> str:
-    """What the names of classes begin with, if that is a word of at least three letters."""
+    """The word that all names of classes begin with, if it has at least three letters; else ""."""
     shared = common_beginning(classes)
     is_word = sum(map(str.isalpha, shared)) >= MIN_SHARED_LETTERS
     ends_word = bool(shared) and not shared[-1].isalnum()

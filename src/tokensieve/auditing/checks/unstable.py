@@ -83,7 +83,8 @@ class Unstable(Check):
 
 
 def _headline(tokens: list[str], extremes: dict[str, Share], noun: str, label: str) -> str:
-    """How the first token leans in two environments, and how many more tokens vary."""
+    """A sentence on the effect of the first token in two environments, and the number of other
+    tokens that vary."""
     places = [
         f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
         for name, share in extremes.items()

@@ -177,8 +177,8 @@ class _Rates:
 
 
 def _groups_of_tokens(audit: AuditContext, facts: PreferenceFacts, wins: bool) -> list[list[str]]:
-    """What wins (or loses): formatting that decides the same pairs, words, values of each
-    column."""
+    """Groups of token types that win (or lose): formatting that decides the same pairs, words,
+    values of each column."""
     listed = facts.top(wins, rows=None)["token"].to_list()
     certain = facts.top(wins, rows=None, rate=MIN_WORD_RATE)["token"].to_list()
     forms = [token for token in listed if is_formatting(token)][: 4 * MAX_FORM_FINDINGS]
@@ -213,7 +213,7 @@ def _group_features(tokens: list[str], counts: Counts) -> list[list[str]]:
 
 
 def _rates(tokens: list[str], wins: bool, audit: AuditContext) -> _Rates:
-    """How often a group wins (loses), in training and in test pairs."""
+    """Win (or loss) rates of a group of token types, in training and in test pairs."""
     facts = preference_facts(audit)
     train_pairs, test_pairs = audit.train.corpus.pairs, audit.test.corpus.pairs
     assert train_pairs is not None and test_pairs is not None
@@ -244,8 +244,8 @@ def _rates(tokens: list[str], wins: bool, audit: AuditContext) -> _Rates:
 
 
 def _surplus(part: CountedCorpus, tokens: Sequence[str], wins: bool) -> Ints:
-    """Of how many of the types the preferred answer of each pair has more; if they lose, the
-    other."""
+    """For each pair, how many more of these types the preferred answer has than the other; reversed
+    if they lose."""
     surplus = np.asarray(_sides_with(part.counts, tokens).sum(axis=1)).ravel()
     return surplus if wins else -surplus
 
@@ -288,7 +288,8 @@ def _details(tokens: list[str], wins: bool, rates: _Rates) -> list[str]:
 
 
 def _headline(tokens: list[str], wins: bool, rates: _Rates) -> str:
-    """How often an answer with these words, or of this form, wins or loses; no full stop."""
+    """A sentence with the rate at which answers with these words, or of this form, win or lose; no
+    full stop."""
     verb = "wins" if wins else "loses"
     is_form = is_formatting(tokens[0])
     if not is_form and len(tokens) > 1:

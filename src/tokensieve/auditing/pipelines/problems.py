@@ -74,7 +74,7 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """What it is and what to do, for a tool that shows one text."""
+        """The problem and its remedy, for a tool that shows one text."""
         several = ""
         if len(self.places) > 1:
             several = f" (one of {plural(self.n_documents, 'document')})"

@@ -153,7 +153,7 @@ def _shortcut(context: ScoreContext, types: list[int], severity: float) -> Findi
 
 
 def _means_sentence(context: ScoreContext, token: str, documents: Ints) -> str:
-    """How often the token occurs, and the mean scores with and without it."""
+    """A sentence with the frequency of a token and the mean scores with and without it."""
     is_with = np.zeros(len(context.scores), dtype=np.bool_)
     is_with[documents] = True
     mean_with = plain(float(context.scores[is_with].mean()))

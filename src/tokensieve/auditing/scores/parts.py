@@ -44,7 +44,7 @@ def alone(context: ScoreContext) -> Iterator[Finding]:
 
 
 def _measures_of(context: ScoreContext, types: Ints) -> ScoreMeasures:
-    """How well a model of some token types predicts the test documents."""
+    """Train a model on some token types only, and measure its predictions of the test documents."""
     learned = context.learned
     refitted = context.task.refit(types, learned.train, learned.model, context.settings)
     predicted = refitted.logits(learned.test.with_types(types).matrix)[:, 0]

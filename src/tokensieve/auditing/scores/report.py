@@ -105,12 +105,13 @@ def _verdict(audit: ScoreAudit) -> str:
 
 
 def _with_interval(measure: Measure) -> str:
-    """As in "0.65 (0.61 to 0.70)"."""
+    """A measure with its interval, as in "0.65 (0.61 to 0.70)"."""
     return f"{plain(measure.value)} ({plain(measure.low)} to {plain(measure.high)})"
 
 
 def _first_screen(audit: ScoreAudit) -> list[Block]:
-    """How well scores are predicted, the strongest tokens, and what to do next."""
+    """The blocks that a reader sees first: the error of the predictions, the strongest tokens, and
+    what to do next."""
     measures = audit.measures
     summary = audit.learned.summary
     facts = [
@@ -138,7 +139,7 @@ def _range_note(audit: ScoreAudit) -> str:
 
 
 def _beside(name: str, baseline: Baseline) -> str:
-    """How far another model is from the scores, and whether the model is nearer."""
+    """A sentence that compares the error of another model with that of the model."""
     difference = baseline.mae_difference
     error = plain(baseline.measures.mae.value)
     r2 = plain(baseline.measures.r2.value)
@@ -314,7 +315,8 @@ def _issues_section(audit: ScoreAudit) -> list[Section]:
 
 
 def _data_section(audit: ScoreAudit) -> Section:
-    """What was counted while reading, the distribution of the scores, and what was not checked."""
+    """The section on the documents that were read, the distribution of scores, and what was not
+    checked."""
     blocks = notes_of_reading(audit.notes)
     scores = audit.learned.train.counts.numbers
     assert scores is not None

@@ -90,7 +90,7 @@ def check_settings(settings: Settings) -> None:
 def _audited(
     learned: CorpusModel, settings: Settings, test_given: bool, progress: Progress, clock: Clock
 ) -> ScoreAudit:
-    """What the documents and the model of them show."""
+    """Run all checks on documents and a model of their scores; return the audit."""
     task = learned.task
     assert isinstance(task, Scores)
     importance = score_importance(learned.train.counts, task.units(learned.train.corpus))
@@ -150,7 +150,8 @@ def audit_of_halves(learned: CorpusModel, settings: Settings) -> Audit:
 
 
 def _baseline(learned: CorpusModel, task: Scores, predicted: Floats, seed: int) -> Baseline:
-    """What another model predicts, beside the model, on the same test documents."""
+    """Compare another model's predictions (`predicted`) with the model's, on the same test
+    documents."""
     test = learned.test
     assert test.counts.numbers is not None
     difference = mae_difference(

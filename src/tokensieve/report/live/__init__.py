@@ -107,7 +107,8 @@ class _Cut:
         return model_block(self.audit, self.vocabulary, np.sort(self.order[:n_kept]), self.tabled)
 
     def fitting_model(self, whole: str, budget: int) -> tuple[int, str]:
-        """How many of the ordered types are kept, and the model of these, within the budget.
+        """The number of the ordered types that fit into the page's budget of bytes, and the packed
+        model of these.
 
         `whole` is the model of all of them.
         """

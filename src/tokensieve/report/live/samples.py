@@ -297,7 +297,7 @@ def from_both_sides(documents: Ints, labels: Ints, label: int) -> list[int]:
 
 
 def ranks_in_group(groups: Ints) -> Ints:
-    """How many items of the same group stand before each, shape (n,)."""
+    """For each item, the number of items of its group before it, shape (n,)."""
     by_group = np.argsort(groups, kind="stable")
     _, sizes = np.unique(groups, return_counts=True)
     first_of_group = np.repeat(np.cumsum(sizes) - sizes, sizes)

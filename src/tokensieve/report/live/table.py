@@ -50,7 +50,7 @@ class TableBlock:
 
 
 def rows_per_class(audit: InteractiveAudit) -> int:
-    """How many rows of each class the table holds; of two classes, only the second is in it."""
+    """The number of rows of each class in the table; of two classes, only the second is in it."""
     n_classes = len(audit.classes)
     n_shown = n_classes if n_classes > 2 else 1
     return min(MAX_ROWS // n_shown, audit.tokens.height // n_classes)
@@ -109,7 +109,7 @@ def _positions_in(names: pl.Series, known: list[str]) -> NDArray[np.uint8]:
 
 
 def _view(k: int, side: pl.DataFrame) -> Json:
-    """What the map of a class needs beside its rows: its axis of effects, and its bin means."""
+    """The data for the map of a class beside its rows: its axis of effects, and its bin means."""
     spread = float(side["effect"].abs().max() or 1.0)  # type: ignore[arg-type]
     return {"class": k, "spread": spread, "bend": spread / BEND, "bins": _bin_means(side, spread)}
 
@@ -141,7 +141,7 @@ def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
 
 
 def _meta(audit: InteractiveAudit, tokens: list[str]) -> Json:
-    """What the page knows of the audit and of the tokens in its table."""
+    """Facts about the audit, and about the tokens in the table, for the scripts of the page."""
     return {
         "key": _decisions_key(audit),
         "label": audit.classes.index(audit.first_class),

@@ -38,7 +38,7 @@ _CIRCLE = re.compile(
 
 
 def specification(picture: Picture) -> Specification:
-    """What Vega-Lite draws, its data included."""
+    """The Vega-Lite specification of the picture, its data included."""
     return CHARTS[picture.chart](picture)
 
 

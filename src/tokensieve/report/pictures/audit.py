@@ -343,7 +343,8 @@ def intervals(picture: Picture) -> Specification:
 
 
 def wins(picture: Picture) -> Specification:
-    """How often answers with a token win: as it is, and at equal length with an interval.
+    """A chart of the win rates of answers with a token: as they are, and at equal length with an
+    interval.
 
     Data: rates (text, overall; rate, low and high at equal length, null where there is none), from
     top to bottom.
@@ -454,7 +455,7 @@ def _right_ends_from_below(rows: list[Specification]) -> list[Specification]:
 
 
 def _smallest_gap(rows: list[Specification]) -> float:
-    """How far apart two names must be, in units of the axis."""
+    """The smallest distance between two names that do not overlap, in units of the axis."""
     heights = [row["y"] for row in rows]
     height_of_axis = max(heights) - min(heights) or 1.0
     n_lines = len(rows) // 2

@@ -170,7 +170,7 @@ def _side_colours(categories: pl.Series) -> Specification:
 
 
 def _selected_row(rank: int, token: dict[str, Any]) -> Specification:
-    """How many of the documents that contain a token select it."""
+    """A row of the chart: the fraction of the documents containing a token that select it."""
     contained = token["documents"]
     chosen = token["selected_in"]
     return {

@@ -307,7 +307,7 @@ def _tokens_to_name(points: pl.DataFrame, column: str, marked: pl.DataFrame | No
 
 
 def _placed_name(places: _Places, token: str, x: float, y: float) -> Specification | None:
-    """How a name hangs above its point, or else below it; None if neither place is free."""
+    """A token's name above its point, or else below it; None if neither place is free."""
     name = _name_at(token, x)
     is_above = places.take(name, y + NAME_ABOVE * places.height)
     if not is_above and not places.take(name, y + NAME_BELOW * places.height):
