@@ -105,6 +105,7 @@ def test_many_classes_without_a_finding_show_the_strongest_predictor_of_each() -
     assert [row["text"] for row in drawn["headings"]] == rows["heading"].to_list()
 
 
+@pytest.mark.slow
 def test_the_baseline_is_compared_on_the_same_documents() -> None:
     """Two accuracies side by side said nothing about whether they differ by more than chance."""
     made = demo_reviews(400, 5)
@@ -120,6 +121,7 @@ def test_the_baseline_is_compared_on_the_same_documents() -> None:
     assert found.to_dict()["baseline"]["items"] == found.documents["test"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_cut_is_balanced_if_enough_evidence_stays() -> None:
     assert reviews(400, 1, ending="!!").balance_plan.tokens
     # a form that one class never has cannot be balanced
@@ -132,6 +134,7 @@ def test_what_cannot_be_cut_is_balanced_if_enough_evidence_stays() -> None:
     assert audit((texts, labels), QUICK).balance_plan == BalancePlan()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn", "quick_training")
 def test_the_balance_step_of_an_audit_works_as_printed(run: Run, tmp_path: Path) -> None:
     """An audit that found formatting printed no command at all."""

@@ -276,6 +276,7 @@ def test_a_family_of_spellings_is_cut_in_all_of_them(family: str, before: str, a
     assert mask_texts(pl.Series([before]), [family], WordTokenizer())[0].to_list() == [after]
 
 
+@pytest.mark.slow
 def test_an_audit_of_dates_masks_the_dates_and_no_other_numbers() -> None:
     """Cutting 2018 removes the day and the month; cut by themselves they would go everywhere."""
     rng = np.random.default_rng(0)

@@ -33,6 +33,7 @@ def judged(seed: int, bias: float, n: int = 240, ties: float = 0.1) -> Corpus:
     return read_corpus(frame, pairs=("a", "b"), winner="winner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "least"), fast_first([(15, 13), (100, 88)]))
 def test_the_interval_of_the_position_covers_the_truth(seeds: int, least: int) -> None:
     for bias in (0.5, 0.65):

@@ -27,6 +27,7 @@ def reviews(rated: float, told: float, seed: int = 0) -> tuple[list[str], list[s
     return texts, labels
 
 
+@pytest.mark.slow
 def test_ratings_that_decide_the_label_are_one_finding() -> None:
     found = audit(reviews(rated=0.12, told=1.0), QUICK)
     first, *_ = found.shortcuts

@@ -28,7 +28,7 @@ def reviews(n: int, seed: int) -> pl.DataFrame:
 def audits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Audits of reviews with the planted "tablet" and of a masked copy, and held-out reviews."""
     folder = tmp_path_factory.mktemp("repair")
-    train = reviews(1500, 1)
+    train = reviews(1000, 1)
     masked, _ = mask_texts(train["text"], ["tablet", "laptop", "phone", "web"], WordTokenizer())
     for name, frame in (("before", train), ("after", train.with_columns(text=masked))):
         audit(frame, QUICK, text="text", label="label").save(folder / name, pictures=False)
@@ -48,6 +48,7 @@ def test_a_masked_copy_helps_where_the_mark_misleads(audits: Path) -> None:
     assert table.height == 1 + sum(len(e.groups) for e in effect.marks)
 
 
+@pytest.mark.slow
 def test_ratings_of_both_classes_are_a_mark_of_each(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = reviews(1200, 4)
@@ -85,6 +86,7 @@ def test_the_command_says_and_writes_it(run: Run, audits: Path) -> None:
     assert "Did it help?" in Path("c/report.html").read_text()
 
 
+@pytest.mark.slow
 def test_an_audit_without_shortcuts_is_one_line(run: Run, audits: Path, tmp_path: Path) -> None:
     plain = reviews(400, 3)
     plain = plain.with_columns(label=pl.Series(NAMES * 200))
@@ -102,6 +104,7 @@ def mark_follower(frame: pl.DataFrame) -> list[str]:
     return [NAMES[int("tablet" in text)] for text in frame["text"]]
 
 
+@pytest.mark.slow
 def test_other_models_are_judged_by_their_predictions(run: Run, audits: Path) -> None:
     frame = pl.read_csv(audits / "test.csv")
     predicted = pl.DataFrame({"raw": mark_follower(frame), "fixed": frame["label"]})
@@ -158,10 +161,11 @@ def test_predictions_that_do_not_match_are_refused(
         read_predictions(str(tmp_path / "p.csv"), corpus)
 
 
+@pytest.mark.slow
 def test_an_audit_judges_the_predictions_beside_its_own(run: Run, audits: Path) -> None:
     frame = pl.read_csv(audits / "test.csv")
     pl.DataFrame({"pred": mark_follower(frame)}).write_csv("pred.csv")
-    reviews(1500, 1).write_csv("train.csv")
+    reviews(1000, 1).write_csv("train.csv")
     options = ("--no-baseline", "--no-pictures", "--out", "a")
     test = ("--test", str(audits / "test.csv"))
     status, out, _ = run("audit", "train.csv", *test, "--predictions", "pred.csv", *options)

@@ -33,6 +33,7 @@ def test_measures_are_those_of_others() -> None:
         assert measure.low < measure.value < measure.high
 
 
+@pytest.mark.slow
 def test_intervals_contain_the_truth() -> None:
     """The mean absolute error of normal noise of size 1 is √(2/π)."""
     truth = np.sqrt(2 / np.pi)

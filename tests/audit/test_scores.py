@@ -269,6 +269,7 @@ def test_stars_as_classes_come_with_a_hint() -> None:
     assert not any("--task" in note for note in read_corpus(codes).reading.lines())
 
 
+@pytest.mark.slow
 def test_adding_a_constant_changes_no_finding_and_turning_the_scale_flips_it(
     found: ScoreAudit,
 ) -> None:

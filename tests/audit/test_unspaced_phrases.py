@@ -40,6 +40,7 @@ def marked_texts(language: str, seed: int) -> tuple[pl.Series, list[str]]:
     return pl.Series(texts), labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", fast_first(sorted(WORDS, reverse=True)))
 def test_printed_mask_cuts_the_phrase_and_leaves_texts_without_it_as_they_are(language):
     texts, labels = marked_texts(language, seed=4)

@@ -82,6 +82,7 @@ def test_findings_are_sorted_by_severity() -> None:
     assert len(severities) > 2 and severities == sorted(severities, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_status_of_three_is_never_silent(tmp_path: Path, run: Run) -> None:
     texts, labels = reviews(300, 2)
@@ -132,6 +133,7 @@ def test_labels_past_the_limit_are_not_called_too_rare(tmp_path: Path, run: Run)
     assert len(audits.past_limit) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_labels_of_a_class_that_cannot_be_predicted_are_not_accused(seed: int) -> None:
     """All documents of a small class whose words do not depend on the label were accused."""
@@ -164,6 +166,7 @@ def premises(n: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_a_premise_that_repeats_by_design_is_no_copy_and_the_verdict_contradicts_no_finding() -> (
     None
 ):
