@@ -2,6 +2,7 @@
 documents each of them is in."""
 
 import numpy as np
+import pytest
 
 from tokensieve.auditing.artefacts.ratings import certainty_of
 from tokensieve.auditing.run import audit
