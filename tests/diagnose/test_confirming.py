@@ -183,6 +183,14 @@ def test_short_inputs_are_read_in_larger_batches() -> None:
     ) == 300
 
 
+def test_no_two_steps_of_a_measurement_share_their_unfinished_work() -> None:
+    """The second step would be taken for the first, already done, and return its numbers."""
+    work = Work(4, 0, 0, None, "", silent)
+    work.batches("removing", np.full(3, 5), lambda at: None)
+    with pytest.raises(ValueError, match="removing"):
+        work.batches("removing", np.full(3, 5), lambda at: None)
+
+
 def test_effects_are_compared_with_what_the_text_adds_to_the_answer() -> None:
     """The answer to padding alone differs with its length; gradients of an untrained BART, which add
     up to the difference, were taken to be wrong."""

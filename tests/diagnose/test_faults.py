@@ -607,6 +607,27 @@ def test_of_a_clean_model_nothing_dominates() -> None:
     assert found.suspects.is_empty() and found.learned is True
 
 
+def test_the_first_sentence_is_one_of_three_templates() -> None:
+    """There were seven: four of them said in their own words that this file cannot tell."""
+    texts, labels = documents(240, lambda y, rng: ["mark"] * (rng.random() < 0.3))
+    found = diagnosed(linear({"mark": 6.0}), texts, labels)
+    assert DiagnosisReport(found).headline().startswith("This model relies most on “mark”")
+    clean = replace(found, uses=found.uses.with_columns(artefact=0.0))
+    unmeasured = replace(clean, uses=clean.uses.with_columns(share=None), learning=Learning.LEARNED)
+    for nothing_dominates in (replace(clean, learning=Learning.LEARNED), unmeasured):
+        headline = DiagnosisReport(nothing_dominates).headline()
+        assert headline.startswith("No word, form or pattern dominates.")
+    swapped = replace(found, reading=found.reading | {"warning": "Class 0 is predicted as 1."})
+    cannot_tell = [swapped, replace(found, learning=Learning.OPEN)]
+    cannot_tell += [
+        replace(clean, learning=learning) for learning in (Learning.BARELY, Learning.NOT_SHOWN)
+    ]
+    headlines = {DiagnosisReport(diagnosis).headline() for diagnosis in cannot_tell}
+    start = "This file cannot tell what the model relies on: "
+    assert len(headlines) == 4
+    assert all(headline.startswith(start) for headline in headlines)
+
+
 def test_words_in_few_documents_accuse_nobody() -> None:
     """Too few documents cannot contradict a use, however large."""
 

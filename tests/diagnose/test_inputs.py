@@ -29,6 +29,7 @@ from tokensieve.diagnose.subjects.windows import SPECIAL, Windows
 from tokensieve.errors import InputError
 from tokensieve.read.pairs import read_pairs
 from tokensieve.read.reader import read_corpus
+from tokensieve.report.blocks import Section, Text
 
 torch = later("torch")
 tf = later("transformers")
@@ -72,6 +73,21 @@ def test_encoder_decoders_and_long_document_models(family: str, few: Any) -> Non
     # a word's effect is a first guess at what leaving it out does
     both = found.tokens.filter(found.tokens["deleted_from"] >= 5, found.tokens["class"] == "1")
     assert np.corrcoef(both["gradient"], both["deletion"])[0, 1] > 0
+
+
+@pytest.mark.parametrize(
+    ("family", "substitute", "sentence"),
+    [("gpt2", "padding", "the embedding of padding took the place"), ("bert", "cut", "were cut")],
+)
+def test_the_page_says_what_took_the_place_of_removed_words(
+    family: str, substitute: str, sentence: str, few: Any
+) -> None:
+    texts, labels = few[0][:40], few[1][:40]
+    found = diagnose(*build(family, texts), texts, labels, replace(QUICK, untrained=False))
+    assert found.reading["substitute"] == substitute
+    sections = [block for block in found.report().blocks if isinstance(block, Section)]
+    method = next(section for section in sections if section.title == "How it was measured")
+    assert any(sentence in block.text for block in method.blocks if isinstance(block, Text))
 
 
 @pytest.mark.slow

@@ -96,6 +96,11 @@ KIND_NAMES = {
 }
 
 
+def _cannot_tell(reason: str) -> str:
+    """The third template: this file does not show what the model relies on."""
+    return f"This file cannot tell what the model relies on: {reason}"
+
+
 class DiagnosisReport:
     """A diagnosis written for the model's owner."""
 
@@ -137,28 +142,31 @@ class DiagnosisReport:
         return Report("diagnose", title, self.headline(), tuple(blocks), about)
 
     def headline(self) -> str:
-        """One sentence on which an owner can act, then what follows from it."""
+        """One sentence on which an owner can act, then what follows from it.
+
+        It is one of three templates: the model relies on something; this file cannot tell what the
+        model relies on, and why; or nothing dominates.
+        """
         diagnosis = self.found
         if diagnosis.reading["warning"]:
-            return f"The model's outputs do not match their names: {diagnosis.reading['warning']}"
+            reason = f"its outputs do not match their names. {diagnosis.reading['warning']}"
+            return _cannot_tell(reason)
         if diagnosis.learning is Learning.OPEN:
-            return (
-                "Too few words could be measured to tell whether this model has learned to "
-                "predict the label."
-            )
+            return _cannot_tell("too few words could be measured.")
         suspect = self._suspect()
         if suspect is not None:
             return self._relies_on(suspect)
         if not diagnosis.learned:
-            skill = diagnosis.skill
-            numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
-            if diagnosis.learning is Learning.BARELY:
-                return f"This model has barely learned to predict the label, if at all ({numbers})."
-            return (
-                "There is no evidence that this model has learned to predict the label "
-                f"({numbers})."
-            )
+            return _cannot_tell(self._why_not_learned())
         return self._nothing_dominates()
+
+    def _why_not_learned(self) -> str:
+        """Why the predictions are no evidence of what the model relies on, in numbers."""
+        skill = self.found.skill
+        numbers = f"accuracy {percent(skill.accuracy)}, largest class {percent(skill.majority)}"
+        if self.found.learning is Learning.BARELY:
+            return f"it has barely learned to predict the label, if at all ({numbers})."
+        return f"there is no evidence that it has learned to predict the label ({numbers})."
 
     def _suspect(self) -> dict[str, Any] | None:
         """What is most likely an artefact, if anything is more likely one than not."""
@@ -202,18 +210,16 @@ class DiagnosisReport:
 
     def _nothing_dominates(self) -> str:
         """The second template: of what is in the documents, what decides and what moves most."""
+        start = "No word, form or pattern dominates."
         decides = self.found.most_deciding
         if not decides.height or self._strongest()["move"] is None:
-            return (
-                "This model has learned to predict the label; "
-                "it does not measurably use any single word."
-            )
+            return f"{start} None that was measured moves a prediction."
         first = decides.row(0, named=True)
         strongest = self._strongest()
         share = percent(first["share"], 0)
         size = size_of(strongest["move"], self._unit)
         return (
-            f"No word, form or pattern dominates. {_capital(name_of(first))} decides most "
+            f"{start} {_capital(name_of(first))} decides most "
             f"({share} of all effects); {name_of(strongest)} moves a prediction most: "
             f"it {size}."
         )

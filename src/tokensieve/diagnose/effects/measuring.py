@@ -283,7 +283,7 @@ class Measured:
         return lost
 
     def answers_to(self, texts: list[str], stage: str) -> Floats:
-        """Answers to other texts, shape (n, H)."""
+        """What the model answers to texts of the caller, (n, H); each call has its own `stage`."""
         subject = self.subject.of_texts(texts)
         logits: Floats = self.work.zeros(f"{stage}/logits", len(texts), self.outputs.width)
 

@@ -53,9 +53,17 @@ class Work:
         self._last_save = time.monotonic()
         saved = None if path is None else checkpoint.load(path, mark)
         self._arrays: dict[str, Floats] = {} if saved is None else saved[0]
+        self._names_taken: set[str] = set()
 
     def zeros(self, name: str, *shape: int) -> Floats:
-        """An array to be filled, kept under this name: as it was saved, else zero."""
+        """An array to be filled, kept under this name: as an interrupted run saved it, else zero.
+
+        Raises:
+            ValueError: the name was given out before; its array would be taken for unfinished work.
+        """
+        if name in self._names_taken:
+            raise ValueError(f"two steps of a measurement have the name {name!r}")
+        self._names_taken.add(name)
         return self._arrays.setdefault(name, np.zeros(shape))
 
     def batches(
@@ -63,7 +71,8 @@ class Work:
     ) -> None:
         """Call `step` with inputs of similar length, the longest first.
 
-        It begins where an earlier run stopped. A piece counts `cost` times in the progress.
+        No two calls have the same `stage`, by which unfinished work is known: it begins where an
+        earlier run stopped. A piece counts `cost` times in the progress.
         """
         order = np.argsort(-lengths, kind="stable")
         n_done = self.zeros(f"{stage}/done", 1)
