@@ -47,7 +47,7 @@ from tokensieve.read.settings import ReadSettings
 from tokensieve.read.split import split_corpus
 from tokensieve.read.values import text_digests
 from tokensieve.task.agreement import QUADRANTS, token_table
-from tokensieve.task.cluster import Learned, _OnCluster, learn_on
+from tokensieve.task.cluster import TrainedOnCluster, _OnCluster, learn_on
 from tokensieve.task.tasks import train_corpus
 from tokensieve.text.counts import Counts
 from tokensieve.text.tokenizers import WordTokenizer
@@ -180,7 +180,7 @@ def accuracy(model: AttentionClassifier) -> float:
     return float(np.mean(model.predict(test["text"]) == test["label"].to_numpy()))
 
 
-def equal(a: Learned, b: Learned) -> bool:
+def equal(a: TrainedOnCluster, b: TrainedOnCluster) -> bool:
     return (
         a.model.scores_.tobytes() == b.model.scores_.tobytes()
         and a.model.values_.tobytes() == b.model.values_.tobytes()
@@ -850,7 +850,7 @@ def test_copies_looked_for_in_many_groups_are_those_of_one(
     many_rows().write_parquet(tmp_path / "a.parquet")
     monkeypatch.setattr("tokensieve.model.source_pieces.BYTES_PER_PIECE", 10_000)
     how = TrainSettings(text="text", label="label", split="part")
-    read = read_partitions(here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True)
+    read = read_partitions(here, str(tmp_path / "a.parquet"), how, WordTokenizer(), True, True)
     found = []
     for matched, pairs in ((100, 10**6), (1, 3)):
         monkeypatch.setattr("tokensieve.model.read_partitions.PARTITIONS_PER_MATCH", matched)

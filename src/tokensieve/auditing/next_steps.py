@@ -20,7 +20,8 @@ MAX_NAMED_TOKENS = 8  # in a command; a longer one is hard to read, and `--audit
 TOKEN_OPTIONS = frozenset(field.name for field in fields(TokenSettings))
 # how a file is written; a copy is UTF-8 with commas, or JSON lines
 FILE_OPTIONS = frozenset({"encoding", "separator", "header", "quotes", "sheet"})
-# what the copy needs no more, or what the command names itself
+# options that the audit of a copy does not repeat: how the source file was written, and those that
+# the command names itself
 NOT_FOR_COPY = FILE_OPTIONS | {
     "limits",
     "text",
@@ -81,19 +82,22 @@ def mask_command_over_budget(audit: AnyAudit, out: Path) -> str:
 def next_commands(
     audit: AnyAudit, tokens: Sequence[str], plan: BalancePlan | None = None
 ) -> NextCommands:
-    """How to repair the source, read and split as it was, and to audit the copy.
+    """The shell commands that repair the source, audit the copy, and compare both audits.
+
+    They read and split the data as the audit did. Where a step cannot be done by a command, it is
+    left out with those after it.
 
     Args:
         audit: what found the shortcuts.
-        tokens: what to cut from the texts; may be empty.
-        plan: what to balance with weights; None for nothing.
+        tokens: what `mask` cuts from the texts; may be empty.
+        plan: what `balance` makes up for with weights; None for nothing.
     """
-    is_balanced = plan is not None and not plan.is_empty and _can_balance(audit)
     masks = _mask_commands(audit, tokens) if tokens else ()
     balance = ""
-    if plan is not None and is_balanced:
+    if plan is not None and not plan.is_empty and _can_balance(audit):
         balance = _balance_command(audit, plan, after_mask=bool(masks))
-    is_weighted = is_balanced and audit.learned.task.size == 1  # --weight is not for pairs
+    # of pairs, `audit` cannot read the weights that `balance` writes
+    is_weighted = bool(balance) and audit.learned.task.size == 1
     if not masks and not is_weighted:
         return NextCommands(balance=balance)
     if not _can_audit_again(audit, is_masked=bool(masks)):
@@ -121,9 +125,9 @@ def next_commands(
 
 
 def commands_for_rows(audit: AnyAudit, finding: Finding) -> NextCommands:
-    """How to repair what is no token: leave out rows, or keep groups whole; then audit again.
+    """The shell commands that leave out a finding's rows, or keep groups whole; then audit again.
 
-    Nothing for other findings, and where the audit cannot be repeated by a command.
+    None for other kinds of findings, and where the audit cannot be repeated by a command.
     """
     if audit.invocation is None or audit.learned.task.known_totals:
         return NextCommands()
@@ -268,7 +272,10 @@ def _can_audit_again(audit: AnyAudit, is_masked: bool) -> bool:
 
 
 def _judging_options(audit: AnyAudit) -> list[str]:
-    """Documents that no model learned from, if one of the shortcuts misleads for a class there."""
+    """Options with which `compare` judges both models on the test file, where a shortcut misleads.
+
+    None without a test file, or if no shortcut points to a class.
+    """
     is_for_labels = audit.learned.task.classifies
     has_mark = any(finding.tokens and finding.label for finding in audit.shortcuts)
     if is_for_labels and has_mark and isinstance(audit.settings.test, str):

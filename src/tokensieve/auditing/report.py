@@ -59,6 +59,7 @@ from tokensieve.task.agreement import Quadrant
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent, plural, verb
 
+MAX_NAMED_WORDS = 3  # within a sentence; more are harder to read than "the shortcuts"
 MAX_TOKENS_OF_MARK = 2  # that a sentence names of a shortcut with many
 MAX_TOKENS_IN_SUMMARY = 8
 MAX_CLASS_ROWS = 100
@@ -328,13 +329,18 @@ def _other_sentence(other: RepairEffect) -> str:
 
 
 def _named_shortcuts(shortcuts: Sequence[Finding]) -> str:
-    """Up to three words by name, or "the shortcuts"."""
+    """Name some shortcuts within a sentence: by their words if these are few, else by their kind.
+
+    Such as “tablet”, "the shortcut", "the shortcuts and probable shortcuts".
+    """
     tokens = [token for finding in shortcuts for token in finding.tokens]
     all_have_tokens = all(finding.tokens for finding in shortcuts)
-    if 0 < len(tokens) <= 3 and all_have_tokens and not any(map(is_formatting, tokens)):
+    has_formatting = any(map(is_formatting, tokens))
+    if all_have_tokens and not has_formatting and 0 < len(tokens) <= MAX_NAMED_WORDS:
         return quoted(tokens)
     titles = {finding.title for finding in shortcuts}
-    if len(tokens) <= 1 and len(shortcuts) == 1:
+    is_one_mark = len(shortcuts) == 1 and len(tokens) <= 1  # a form, or values without a token
+    if is_one_mark:
         return f"the {shortcuts[0].title[:1].lower()}{shortcuts[0].title[1:]}"
     if PROBABLE_SHORTCUT not in titles:
         return "the shortcuts"
@@ -463,7 +469,7 @@ def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
         return f"all ratings such as {quoted(words[:2])} ({len(tokens)} tokens)"
     if not set(tokens) & set(words):
         return f"the phrase around {quoted(words)} in all its variants"
-    if len(tokens) <= 3:
+    if len(tokens) <= MAX_NAMED_WORDS:
         return quoted(tokens)
     return f"all {len(tokens)} shortcut tokens"
 

@@ -179,7 +179,15 @@ class _Measurements:
 
 
 class _Run:
-    """Every pass through a model and through its untrained twin, and what they mean."""
+    """Every pass through a model and through its untrained twin, and what they mean.
+
+    Attributes:
+        _n_read: documents that the model reads.
+        _minute: documents that it reads in about a minute.
+        _budget: changed copies of documents that may be read to confirm candidates.
+        _n_screened: documents in which every word is screened.
+        _n_reformatted: documents that are also read in other formatting.
+    """
 
     def __init__(
         self, opened: OpenModel, work: Work, settings: DiagnoseSettings, clock: Clock
@@ -262,20 +270,26 @@ class _Run:
         }
 
     def _estimate_work(self) -> None:
-        """Say how many pieces all passes read, and how long that takes if it is long."""
+        """Estimate how many word pieces the model will read, and say so if that takes minutes.
+
+        The estimate is the length of the progress bar. A read document counts as one, a document
+        read backwards for its gradient as about one more.
+        """
         subject = self._opened.subject
-        passes = self._n_read + self._budget + self._n_reformatted * (len(FORMS) + 1)
-        alone = float(subject.word_lengths.sum())
+        n_documents = self._n_read + self._budget
+        n_documents += self._n_reformatted * (len(FORMS) + 1)  # as it is, and in each form
+        pieces_of_single_words = float(subject.word_lengths.sum())  # each word read by itself
         if subject.differentiable:
-            passes += 2 * self._n_screened
+            n_documents += 2 * self._n_screened  # forwards and backwards
             if self._settings.untrained:
-                passes += 3 * sample_size(MAX_UNTRAINED, UNTRAINED_FRACTION, self._n_read)
-                alone *= 2
+                n_untrained = sample_size(MAX_UNTRAINED, UNTRAINED_FRACTION, self._n_read)
+                n_documents += 3 * n_untrained  # read once, then forwards and backwards
+                pieces_of_single_words *= 2  # by the untrained model too
         else:
             n_containing = np.bincount(subject.types, minlength=len(subject.word_lengths))
-            passes += int(np.minimum(n_containing, self._settings.deletions).sum())
+            n_documents += int(np.minimum(n_containing, self._settings.deletions).sum())
         mean_length = float(subject.lengths.sum()) / max(self._n_read, 1)
-        self._work.pieces = passes * mean_length + alone
+        self._work.pieces = n_documents * mean_length + pieces_of_single_words
         self._work.longest = int(subject.lengths.max())
         minutes = self._work.pieces / float(subject.lengths.mean()) / self._minute
         if minutes > 1:

@@ -93,7 +93,12 @@ class _Trial:
         self.n_worse = 0
 
     def check(self, states: list[_State], held_out: _HeldOut) -> None:
-        """Compare the states of all runs after as many steps with the best ones before."""
+        """Judge the trainings after the next few steps, and keep these as best if the loss fell.
+
+        Args:
+            states: the state of each run, all after the same number of steps.
+            held_out: the documents that each of them holds out, on which the loss is taken.
+        """
         f = np.concatenate([state.f for state in states[: self.n_parts]])
         scale, loss = held_out.best_scale_and_loss(f)
         steps = states[0].steps
@@ -101,6 +106,7 @@ class _Trial:
         self.n_worse += 1
         self.best = replace(self.best, checks=checks)
         if loss < self.loss:
+            # the last run, if there is one beyond the parts, is the one on all documents
             table = states[-1].table if len(states) > self.n_parts else None
             self.best = replace(self.best, steps=steps, scale=scale, table=table)
             self.loss = loss

@@ -196,7 +196,12 @@ class ReadPartitions:
 
 
 def read_partitions(
-    client: Any, source: Any, settings: TrainSettings, tokenizer: Tokenizer, near: bool | None
+    client: Any,
+    source: Any,
+    settings: TrainSettings,
+    tokenizer: Tokenizer,
+    with_sample: bool,
+    near_copies: bool,
 ) -> ReadPartitions:
     """Let workers read documents for training and for testing.
 
@@ -209,7 +214,8 @@ def read_partitions(
         source: paths for the workers to read, or data on the cluster.
         settings: what is read, and what is for testing.
         tokenizer: splits a text, or a field of it.
-        near: whether signatures are made, to find near copies; no sample if None.
+        with_sample: draw a sample; without, it is empty.
+        near_copies: make signatures, by which copies that differ in some words are found.
     """
     source_parts = _partitions_of(client, source)
     reader = _recognise_columns(source_parts, settings)
@@ -221,13 +227,13 @@ def read_partitions(
     classes, sizes = _classes_and_sizes(reader, settings, totals)
 
     tokenizer = _with_learned_words(tokenizer, reading.documents, totals)
-    fraction = 0.0 if near is None else _sample_fraction(sizes, totals)
+    fraction = _sample_fraction(sizes, totals) if with_sample else 0.0
     sample = reading.documents.each(_draw, "group" if settings.by else "key", fraction)
     store = partial(
         _store_side,
         tokenizer=tokenizer.to_dict(),
         formatting=settings.formatting,
-        near=bool(near),
+        near_copies=near_copies,
     )
     sides = _sides(reading, settings.by is not None, store)
     return ReadPartitions(*sides, sample, tokenizer, classes, sizes, report)
@@ -616,7 +622,7 @@ def _draw(part: _Numbered, by: str, fraction: float) -> pl.DataFrame:
 
 
 def _store_side(
-    part: _Numbered, test: bool, tokenizer: dict[str, Any], formatting: bool, near: bool
+    part: _Numbered, test: bool, tokenizer: dict[str, Any], formatting: bool, near_copies: bool
 ) -> StoredSide:
     """The documents for training or for testing as tokens."""
     frame = part.frame().filter(pl.col("test") == test)
@@ -625,26 +631,26 @@ def _store_side(
     stream = TokenStream.of(text, splitter)
     bits = Formatting(splitter).bits(text if formatting else text.clear())
     documents = SideDocuments(bits, frame.drop("text", "test"))
-    signatures = duplicates.signatures(stream) if near else None
+    signatures = duplicates.signatures(stream) if near_copies else None
     return StoredSide(Stored(stream), Stored(documents), Stored(signatures))
 
 
 def count_copies(
-    train: Partitions, test: Partitions | None, classes: tuple[str, ...], near: bool
+    train: Partitions, test: Partitions | None, classes: tuple[str, ...], near_copies: bool
 ) -> Counter[str]:
     """Numbers of texts of training and test documents that occur more than once.
 
     They are `REPEATS`, and of all documents "contradicting" (the same text has another label too),
     "leaked_copies" and "leaked" (test documents with a copy, and with a copy or a near copy, in
-    training) and "repeated" (training documents with an earlier copy or near copy). Without `near`
-    no near copies are sought.
+    training) and "repeated" (training documents with an earlier copy or near copy). Without
+    `near_copies` no near copies are sought.
     """
     first_test = len(train.parts) * PLACES_PER_PARTITION
     sides = Partitions(train.client, train.parts + ([] if test is None else test.parts))
     n = math.ceil(len(sides.parts) / PARTITIONS_PER_MATCH)
     matched = sides.regrouped(n, partial(_matched, first_test=first_test), _marks, classes)
     counts: Counter[str] = matched.each(operator.itemgetter(0)).sum().result()
-    if not near:
+    if not near_copies:
         return counts
     # candidates, and the signatures of some of them at a time, come together on one worker
     pairs = matched.each(operator.itemgetter(1)).sum(duplicates.merged)

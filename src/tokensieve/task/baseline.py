@@ -32,7 +32,8 @@ class BaselineData:
         labels, weights: of the training documents, shape (n,).
         truth: labels of the test documents.
         is_held_out: training documents on which the strength is chosen, shape (n,).
-        strengths: C, to choose from; the second is taken where nothing can be chosen.
+        strengths: values of scikit-learn's C, the inverse of the penalty, to choose from; the
+            second is taken where nothing can be chosen.
         are_pairs: the model sees differences, each in both orders, and has no intercept.
     """
 
@@ -57,9 +58,10 @@ class _Documents:
 
 
 def baseline_correct(data: BaselineData) -> Floats:
-    """1 for each test item that it predicts correctly, ½ for a tie, else 0, shape (items,).
+    """Fit the baseline and test it: 1 for each correct prediction, ½ for a tie, else 0.
 
-    The strength is the one that is most accurate on held-out documents.
+    An item is a test document, or a pair of them; shape (items,). The strength is the one that is
+    most accurate on held-out documents.
     """
     strength = data.strengths[1]
     learned = np.flatnonzero(~data.is_held_out)
@@ -88,10 +90,13 @@ def _correct(
         regression = _regression_of_pairs(features(data.train, learned, idf))
     else:
         x = features(data.train, learned, idf, has_intercept=True)
-        regression = LogisticRegression(x, data.labels[learned], data.weights[learned], True)
+        regression = LogisticRegression(
+            x, data.labels[learned], data.weights[learned], has_intercept=True
+        )
 
     fitted = [regression.fit(strength) for strength in strengths]
     outcomes: list[list[Floats]] = [[] for _ in strengths]
+    # features of a few million entries at a time
     for rows in _blocks(judged.counts, judged.rows, even=data.are_pairs):
         x = features(judged.counts, judged.rows[rows], idf, has_intercept=not data.are_pairs)
         for coefficients, of_strength in zip(fitted, outcomes, strict=True):

@@ -128,7 +128,7 @@ class Tested:
         )
 
 
-class Learned:
+class TrainedOnCluster:
     """Documents on a cluster, their statistics, and a model trained on them (`learn_on`).
 
     Attributes:
@@ -154,11 +154,23 @@ class Learned:
         source: Any,
         settings: TrainSettings,
         progress: Progress,
-        near: bool | None = None,
+        for_audit: bool = False,
+        near_copies: bool = False,
     ) -> None:
+        """Let the workers read the source, count words and train; this takes all of the time.
+
+        Args:
+            client: a `dask.distributed.Client`.
+            source: paths for the workers to read, or data on the cluster.
+            settings: what to read, and how to train.
+            progress: told of each stage as it begins.
+            for_audit: draw a sample of documents, whose texts the client may fetch (`sample`).
+            near_copies: count copies that differ in some words, too, which takes longer.
+        """
         settings.check_for_cluster()
         progress("reading", 0.0)
-        documents = read_partitions(client, source, settings, _tokenizer(settings), near)
+        tokenizer = _tokenizer(settings)
+        documents = read_partitions(client, source, settings, tokenizer, for_audit, near_copies)
         self.sample = documents.sample
         self.classes = documents.classes
         self.sizes = documents.sizes
@@ -168,7 +180,7 @@ class Learned:
         progress("vocabulary", 0.0)
         self.vocabulary = self._learn_vocabulary(documents.train, documents.tokenizer)
         progress("copies", 0.0)  # before documents are counted, which takes most memory
-        self.copies = count_copies(documents.train, documents.test, self.classes, bool(near))
+        self.copies = count_copies(documents.train, documents.test, self.classes, near_copies)
         self.reading.counts.update({name: self.copies.pop(name, 0) for name in REPEATS})
         progress("importance", 0.0)
         tokenizer = documents.tokenizer
@@ -328,7 +340,7 @@ def learn_on(
     settings: TrainSettings | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> Learned:
+) -> TrainedOnCluster:
     """Compute vocabulary, importance and classifier from documents that workers read or already
     hold in memory.
 
@@ -341,7 +353,7 @@ def learn_on(
         options: fields of the settings by name, in place of those in `settings`.
     """
     how = (settings or TrainSettings(test_share=0.0)).with_options(options)
-    return Learned(client, source, how, progress or silent)
+    return TrainedOnCluster(client, source, how, progress or silent)
 
 
 def _documents_with_feature(side: StoredSide) -> Ints:
@@ -446,7 +458,7 @@ class _OnCluster(Labels):
     """Labelled documents on a cluster: sums and models cover all of them; only the documents of the
     parts, a sample, are here."""
 
-    def __init__(self, learned: Learned, parts: Sequence[CountedCorpus]) -> None:
+    def __init__(self, learned: TrainedOnCluster, parts: Sequence[CountedCorpus]) -> None:
         self.learned = learned
         self.test_sample = parts[1]
         self.left_out = LEFT_OUT
@@ -505,37 +517,53 @@ def train_remote(
     progress: Progress,
     clock: Clock,
 ) -> CorpusModel:
-    """Read, count, learn and test on a cluster, for an audit, with the arguments of `learn_on`.
+    """Read documents, train a model on them and test it, all on a Dask cluster, for an audit.
 
-    The client is the default one if None. The settings have a test set or a fraction for one, and
-    `clock` keeps the seconds of the stages.
+    The workers do all of it; what comes back is the model, its statistics, and the texts of a
+    sample of documents, which the audit shows.
+
+    Args:
+        client: a `dask.distributed.Client`; None for the default one.
+        source: paths for the workers to read, or data on the cluster.
+        settings: name a test set, or have a fraction to draw for one.
+        progress: told of each stage as it begins.
+        clock: gets the seconds of each stage.
     """
     from dask.distributed import get_client
 
     if settings.test is None and settings.split is None and not 0 < settings.test_share < 1:
         raise InputError(f"the test fraction must lie between 0 and 1, not {settings.test_share}")
-    stages = ["reading"]
+    current_stage = "reading"
 
-    def timed(stage: str, share: float) -> None:
-        if stage != stages[-1]:
-            clock.lap(stages[-1])
-            stages.append(stage)
+    def begin_stage(stage: str, share: float) -> None:
+        nonlocal current_stage
+        if stage != current_stage:
+            clock.lap(current_stage)  # it took the time since the last lap
+            current_stage = stage
         progress(stage, share)
 
-    near = getattr(settings, "thorough", True)
-    learned = Learned(client or get_client(), source, settings, timed, near)
-    timed("sample", 0.0)
-    parts = _sampled_parts(learned, source)
+    # settings of an audit have `thorough`; those of training, which have it not, leave nothing out
+    near_copies = getattr(settings, "thorough", True)
+    trained = TrainedOnCluster(
+        client or get_client(),
+        source,
+        settings,
+        begin_stage,
+        for_audit=True,
+        near_copies=near_copies,
+    )
+    begin_stage("sample", 0.0)
+    parts = _sampled_parts(trained, source)
     train, test = parts
-    task = _OnCluster(learned, parts)
-    model = learned.model.trained_
+    task = _OnCluster(trained, parts)
+    model = trained.model.trained_
     f = model.logits(test.counts.matrix)
     clock.lap("sample")
-    notes = _notes(learned, task, train, test)
-    return CorpusModel(model, train, test, f, notes, learned.settings, task, clock.seconds)
+    notes = _notes(trained, task, train, test)
+    return CorpusModel(model, train, test, f, notes, trained.settings, task, clock.seconds)
 
 
-def _sampled_parts(learned: Learned, source: Any) -> list[CountedCorpus]:
+def _sampled_parts(learned: TrainedOnCluster, source: Any) -> list[CountedCorpus]:
     """The sampled training and test documents, brought here and counted."""
     paths = source_paths(source)[:MAX_LISTED_SOURCES]
     name = ", ".join(PurePath(path).name for path in paths) or "the partitions"
@@ -553,7 +581,7 @@ def _sampled_parts(learned: Learned, source: Any) -> list[CountedCorpus]:
 
 
 def _notes(
-    learned: Learned, task: _OnCluster, train: CountedCorpus, test: CountedCorpus
+    learned: TrainedOnCluster, task: _OnCluster, train: CountedCorpus, test: CountedCorpus
 ) -> list[str]:
     """Sentences for the report on how the cluster's audit differs from one on a single machine."""
     notes = [

@@ -114,27 +114,29 @@ def _view(k: int, side: pl.DataFrame) -> Json:
     return {"class": k, "spread": spread, "bend": spread / BEND, "bins": _bin_means(side, spread)}
 
 
-def _bin_means(side: pl.DataFrame, spread: float) -> dict[str, list[Json]]:
-    """Bin means over all types: "posterior_difference:value", … → rows.
+def _bin_means(side: pl.DataFrame, largest: float) -> dict[str, list[Json]]:
+    """The mean value and mean score of token types, in bins of posterior difference and of effect.
 
-    Bins of effects e are equally wide on the page's axis,
-    sign(e) log(1 + |e|/bend) / log(1 + BEND), which ends at ±1 where |e| = spread. The x of a bin
-    is turned back from there into an effect.
+    Keys are "posterior_difference:value", …; each row has the middle `x` of a bin and the mean.
+
+    Effects e spread over many orders of magnitude. So their bins are equally wide on the axis that
+    the page draws, sign(e) log(1 + |e|/bend) / log(1 + BEND), linear for |e| below `bend`,
+    logarithmic beyond, and ±1 for the largest |e|. The x of a bin is turned back into an effect.
 
     Args:
-        side: the types of one class.
-        spread: the largest |e| among them, positive.
+        side: the token types of one class, from the table of the page.
+        largest: of the |e| among them; positive.
     """
-    bend = spread / BEND
+    bend = largest / BEND
     end = math.log1p(BEND)
     effect = pl.col("effect")
     on_axis = side.with_columns(effect=effect.sign() * (effect.abs() / bend).log1p() / end)
     x = pl.col("x")
-    back = x.sign() * bend * ((x.abs() * end).exp() - 1)
+    effect_at_x = x.sign() * bend * ((x.abs() * end).exp() - 1)
     means = {}
     for column in ("value", "score"):
         by_difference = bins_of(side, "posterior_difference", column)
-        by_effect = bins_of(on_axis, "effect", column).with_columns(x=back)
+        by_effect = bins_of(on_axis, "effect", column).with_columns(x=effect_at_x)
         means[f"posterior_difference:{column}"] = by_difference.to_dicts()
         means[f"effect:{column}"] = by_effect.to_dicts()
     return means
