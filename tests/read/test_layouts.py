@@ -528,6 +528,7 @@ def test_several_columns_without_a_name_are_numbered(tmp_path: Path) -> None:
     assert corpus.texts.to_list() == TEXTS and corpus.reading.columns == ("v2", "v1")
 
 
+@pytest.mark.slow
 def test_bombs_and_endless_lines_stop_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -602,6 +603,7 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
             read_corpus(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "line"),
     fast_first([("a.csv", ",".join(f"c{i}" for i in range(20_100))), ("b.csv", "," * 20_100)]),
@@ -617,6 +619,7 @@ def test_a_file_of_too_many_columns_is_one_line(tmp_path: Path, name: str, line:
             read_corpus(tmp_path / file)
 
 
+@pytest.mark.slow
 def test_a_workbook_that_asks_for_any_amount_of_memory_is_one_line(tmp_path: Path) -> None:
     """A cell far away makes readers hold all those between: 736 million."""
     (tmp_path / "good.xlsx").write_bytes(layouts.workbook(layouts.PLAIN))
@@ -653,6 +656,7 @@ def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(
     assert len(read_corpus("-").labels) == len(layouts.PLAIN)
 
 
+@pytest.mark.slow
 def test_a_parquet_file_whose_middle_is_missing_is_not_read_in_part(tmp_path: Path) -> None:
     """Polars reads the row groups before the gap, and then ends without an error.
 
@@ -673,6 +677,7 @@ def test_a_parquet_file_whose_middle_is_missing_is_not_read_in_part(tmp_path: Pa
     assert "tokensieve.errors.InputError: x.parquet is" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_arrow_file_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

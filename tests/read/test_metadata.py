@@ -75,6 +75,7 @@ def test_each_value_is_one_word_of_its_column() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_column_that_gives_the_label_away_is_a_shortcut() -> None:
     found = audit(
         read_corpus(reviews(), columns=["annotator", "age"]),
@@ -85,6 +86,7 @@ def test_a_column_that_gives_the_label_away_is_a_shortcut() -> None:
     assert not any(token.startswith("age:") for finding in shortcuts for token in finding.tokens)
 
 
+@pytest.mark.slow
 def test_what_columns_alone_predict_is_a_finding_and_the_text_alone_is_none() -> None:
     frame = reviews(500).with_columns(site=pl.Series(np.arange(500) % 3).cast(pl.String))
     source = (
@@ -177,6 +179,7 @@ def battles(n: int = 600, seed: int = 0) -> pl.DataFrame:
 BATTLES = {"pairs": ("response_a", "response_b"), "winner": "winner"}
 
 
+@pytest.mark.slow
 def test_models_and_annotators_of_pairs_are_suspects() -> None:
     corpus = read_corpus(battles(), **BATTLES, columns="model_a,model_b,annotator,score")
     assert corpus.fields == ("answer", "model", "annotator", "score") and corpus.pairs is not None
@@ -192,6 +195,7 @@ def test_models_and_annotators_of_pairs_are_suspects() -> None:
     assert not any(token.startswith(("score:", "answer:word")) for token in wins)
 
 
+@pytest.mark.slow
 def test_columns_of_pairs_are_the_same_in_a_stream_and_from_the_command_line(run: Run) -> None:
     battles(200).write_csv("battles.csv")
     memory, stream = (
@@ -241,6 +245,7 @@ def judged(n: int = 800, seed: int = 0, differ: bool = True) -> pl.DataFrame:
 JUDGED = {"pairs": ("a", "b"), "winner": "winner", "environments": "judge"}
 
 
+@pytest.mark.slow
 def test_two_judges_who_reward_different_things_are_told_apart() -> None:
     found = audit(read_corpus(judged(seed=1), **JUDGED), Settings(baseline=False, thorough=False))
     unstable = [one for one in found.findings if one.kind == "unstable"]

@@ -183,6 +183,7 @@ def test_rows_of_a_document_that_are_lists_are_named(tmp_path: Path) -> None:
     assert "--text" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_long_cells_take_no_quadratic_time() -> None:
     n = 100_000
     for cell in (
@@ -318,6 +319,7 @@ def test_hidden_labels_of_a_named_test_set_are_refused() -> None:
 # ---- workbooks
 
 
+@pytest.mark.slow
 def test_the_sheet_that_is_read_and_the_others_are_named(tmp_path: Path) -> None:
     notes = rows(notes=["These reviews were collected in spring."])
     path = write(tmp_path, "a.xlsx", layouts.workbook(PLAIN, before={"Read me": notes}))
