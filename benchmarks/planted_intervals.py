@@ -2,8 +2,9 @@
 
     python benchmarks/planted_intervals.py coverage --models FOLDER --out coverage.jsonl
     python benchmarks/planted_intervals.py compare --models FOLDER --out compare.jsonl
+    python benchmarks/planted_intervals.py orderings --models FOLDER --out orderings.jsonl
 
-Both use the models of a part of `planted_models.py` that is for reporting. What a model counted is
+All use the models of a part of `planted_models.py` that is for reporting. What a model counted is
 a line of the file, and a model that has its line is not measured again.
 
 **Coverage.** A model is diagnosed twice, on halves of its texts that share none. If the intervals
@@ -15,6 +16,11 @@ is made from the ends of both (Zou and Donner 2008):
 **Compare.** Two models of one data set and different families are compared on one half of the
 texts. A claimed change is true if it has the same sign on the other half, where the word is cut out
 of texts or put into them, and the models are asked by their ordinary call, without tokensieve.
+
+**Orderings.** A diagnosis of one half orders the words in several ways. On the other half every
+word is cut out of every text that contains it, by the same means. The total effect of the first
+three words of each ordering, and the predicted classes that they change, are compared with those of
+the best three words.
 """
 
 from __future__ import annotations
@@ -22,8 +28,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +66,7 @@ def reported(options: argparse.Namespace) -> Iterator[Plan]:
             yield how
 
 
-def total(path: Path) -> dict[str, int]:
+def total(path: Path) -> dict[str, Any]:
     """The sums of the counts in a file."""
     counts: Counter[str] = Counter()
     for line in lines(path):
@@ -67,7 +74,7 @@ def total(path: Path) -> dict[str, int]:
     return dict(counts)
 
 
-def add_line(path: Path, name: str, counts: dict[str, int]) -> None:
+def add_line(path: Path, name: str, counts: Mapping[str, float]) -> None:
     """Keep what one model counted."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"name": name, "counts": counts}) + "\n")
@@ -189,12 +196,88 @@ def claimed(first: PlantedModel, second: PlantedModel) -> dict[str, int]:
     return dict(counts)
 
 
+@dataclass(frozen=True)
+class CutWord:
+    """What cutting a word out of all texts does: changes of log-odds, and of predicted classes."""
+
+    total: float
+    n_flips: int
+
+
+def every_word_cut(planted: PlantedModel, texts: list[str]) -> dict[str, CutWord]:
+    """What cutting each word of some texts does, for words in MIN_TEXTS of them or more."""
+    texts_with = defaultdict(list)
+    for place, text in enumerate(texts):
+        for word in set(re.findall(r"\w+", text.lower())):
+            if word.isalnum():
+                texts_with[word].append(place)
+    common = {word: places for word, places in texts_with.items() if len(places) >= MIN_TEXTS}
+    before = logits(planted, texts)
+    after = logits(
+        planted,
+        [without(texts[place], word) for word, places in common.items() for place in places],
+    )
+    ends = np.cumsum([len(places) for places in common.values()])
+    cut_words = {}
+    for (word, places), of_word in zip(common.items(), np.split(after, ends[:-1]), strict=True):
+        n_flips = int(((of_word > 0) != (before[places] > 0)).sum())
+        cut_words[word] = CutWord(float(np.abs(of_word - before[places]).sum()), n_flips)
+    return cut_words
+
+
+def orderings(options: argparse.Namespace) -> dict[str, float]:
+    """How much of the best three words' effect the first three of each ordering have."""
+    done = {line["name"] for line in lines(options.out)}
+    for how in reported(options):
+        if how.name not in done:
+            planted = trained_model(how, options.models, options.data)
+            add_line(options.out, how.name, ordered(planted))
+    sums = total(options.out)
+    for name in ORDERINGS:
+        total_effect = sums[f"{name}: total effect"] / sums["models"]
+        flips = sums[f"{name}: flips"] / sums["models with flips"]
+        print(f"{name}: {total_effect:.0%} of the total effect, {flips:.0%} of the flips")
+    return sums
+
+
+ORDERINGS = {
+    "artefact score": pl.col("artefact"),
+    "move (inserting)": pl.col("move"),
+    "use (removing)": pl.col("use"),
+    "reliance (0.3)": pl.col("documents").sqrt() * pl.max_horizontal("use", "move"),
+    "documents × use": pl.col("share"),
+}
+
+
+def ordered(planted: PlantedModel) -> dict[str, float]:
+    """Of one model, the fraction of the best three words' effect that each ordering's have."""
+    found = diagnose(
+        planted.model,
+        planted.tokenizer,
+        planted.held[::2],
+        planted.labels[::2].tolist(),
+        SETTINGS,
+    )
+    cut_words = every_word_cut(planted, planted.held[1::2])
+    rows = found.uses.filter((pl.col("kind") == "word") & pl.col("token").is_in(list(cut_words)))
+    most_total = sum(sorted((word.total for word in cut_words.values()), reverse=True)[:3])
+    most_flips = sum(sorted((word.n_flips for word in cut_words.values()), reverse=True)[:3])
+    counts = {"models": 1.0, "models with flips": float(most_flips > 0)}
+    for name, by in ORDERINGS.items():
+        first = rows.sort(by, descending=True, nulls_last=True)["token"].head(3).to_list()
+        counts[f"{name}: total effect"] = sum(cut_words[word].total for word in first) / most_total
+        if most_flips:
+            n_flips = sum(cut_words[word].n_flips for word in first)
+            counts[f"{name}: flips"] = n_flips / most_flips
+    return counts
+
+
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("coverage", "compare"))
+    parser.add_argument("what", choices=("coverage", "compare", "orderings"))
     parser.add_argument("--models", type=Path, default=Path("models"))
     parser.add_argument("--part", choices=tuple(FAMILIES), default="last")
     parser.add_argument("--out", type=Path, required=True)
@@ -202,7 +285,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    measure = {"coverage": coverage, "compare": changes}[options.what]
+    measures = {"coverage": coverage, "compare": changes, "orderings": orderings}
+    measure = measures[options.what]
     store(f"planted-{options.what}", measure(options), described("torch", "transformers"))
 
 

@@ -170,6 +170,27 @@ def test_a_phrase_is_inserted_whole_and_in_its_order() -> None:
         assert row["move"] == pytest.approx(6.0) and row["use"] == pytest.approx(6.0)
 
 
+def test_words_that_nearly_every_document_contains_are_no_phrase() -> None:
+    """“the . a” was one of the phrases that decide most: each was in nearly all documents."""
+    rng = np.random.default_rng(0)
+    n = 400
+    has = np.zeros((4, n), dtype=bool)
+    has[:2] = rng.random((2, n)) < 0.96  # "the" and "a", independent of each other
+    has[2:] = rng.random(n) < 0.3  # "zephyr quartz"
+    types, windows = np.nonzero(has)
+    by_input = np.lexsort((types, windows))
+    subject = SimpleNamespace(
+        types=types[by_input], windows=windows[by_input], in_order=lambda types, window: types
+    )
+    measured = Measured(subject, Outputs((0, 1), 2, 2), Work(8, 1, 0, None, "", silent))  # type: ignore[arg-type]
+    measured.answers = np.zeros((n, 1))
+    companions = measured.companions(np.arange(4))
+    assert {word: sorted(parts.tolist()) for word, parts in companions.items()} == {
+        2: [2, 3],
+        3: [2, 3],
+    }
+
+
 def test_short_inputs_are_read_in_larger_batches() -> None:
     """Thousands of words alone were read sixteen at a time, however few pieces these are."""
     work, seen = Work(4, 0, 0, None, "", silent), []

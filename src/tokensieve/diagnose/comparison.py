@@ -34,6 +34,7 @@ OTHERWISE = {
     "removed": "when they are inserted, it does not",
     "inserted": "when they are removed, it does not",
 }
+N_IN_HEADLINE = 3  # words
 LONGEST_NAME = 28  # characters below a curve
 
 
@@ -124,18 +125,15 @@ class Comparison:
         claims = self.words.filter(before=names[0], after=names[-1])
         if claims.is_empty():
             return "All differences in the use of words are within chance."
+        direction = "less"
         gained = claims.filter(pl.col("change") > 0)
-        rows = gained if gained.height else claims
-        agreeing = rows.filter(pl.col("agrees").fill_null(value=False))
-        direction = "more" if gained.height else "less"
-        subject = f"{for_display(short[names[-1]], 40)} uses"
-        than = f"{direction} than {for_display(short[names[0]], 40)} does"
-        if agreeing.height:
-            tokens = agreeing["token"].unique(maintain_order=True).head(3).to_list()
-            return f"{subject} {quoted(tokens)} {than}, when removed and when inserted."
-        how = str(rows["how"][0])
-        words = quoted(rows.filter(how=how)["token"].head(3).to_list())
-        return f"{subject} {words} {than} when {how}; {OTHERWISE[how]}."
+        if gained.height:
+            direction = "more"
+            claims = gained
+        words, when = _strongest_claim(claims)
+        last = for_display(short[names[-1]], 40)
+        first = for_display(short[names[0]], 40)
+        return f"{last} uses {quoted(words)} {direction} than {first} does{when}."
 
     def _models_tables(self, short: Mapping[str, str]) -> tuple[Block, Block]:
         """The models, for a terminal and for a page."""
@@ -195,6 +193,17 @@ class Comparison:
             "with 95% intervals",
             f"{listing}.",
         )
+
+
+def _strongest_claim(claims: pl.DataFrame) -> tuple[list[str], str]:
+    """The words of a headline, and by which measurement they changed, as the end of a sentence."""
+    agreeing = claims.filter(pl.col("agrees").fill_null(value=False))
+    if agreeing.height:
+        words = agreeing["token"].unique(maintain_order=True).head(N_IN_HEADLINE)
+        return words.to_list(), ", when removed and when inserted"
+    how = str(claims["how"][0])
+    words = claims.filter(how=how)["token"].head(N_IN_HEADLINE)
+    return words.to_list(), f" when {how}; {OTHERWISE[how]}"
 
 
 def changes_tables(words: pl.DataFrame) -> tuple[Table, ...]:

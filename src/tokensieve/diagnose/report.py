@@ -111,7 +111,7 @@ class DiagnosisReport:
         """The findings for the model's owner, most important first."""
         diagnosis = self.found
         blocks: list[Block] = [self.verdict(), Text(self._coverage(), "note")]
-        blocks += [Text(sentence) for sentence in self.sentences()]
+        blocks += [Text(sentence) for sentence in self._beside_headline()]
         blocks.append(Text(self._next_step(), "lead"))
         if not diagnosis.reading["warning"]:  # the classes that it names would be the wrong ones
             blocks += self._two_lists()
@@ -283,38 +283,70 @@ class DiagnosisReport:
 
     def sentences(self) -> list[str]:
         """How well the model predicts, what it uses most, and what it uses without support."""
+        if not self.found.learned:
+            return [self._skill_sentence()]
+        sentences = [
+            self._skill_sentence(),
+            self._removal_sentence(),
+            self._decides_sentence(),
+            self._moves_sentence(),
+            self._leaning_sentence(),
+            self._overweighted_sentence(),
+        ]
+        return [sentence for sentence in sentences if sentence]
+
+    def _beside_headline(self) -> list[str]:
+        """Of these sentences, those that no picture or table of the report shows again."""
         sentences = [self._skill_sentence()]
         if not self.found.learned:
             return sentences
-        removal = self.found.skill.removal
-        if removal.low > 0 or removal.high < 0:
-            change = f"{signed(-removal.mean)} {interval(-removal.high, -removal.low)}"
-            sentences.append(
-                f"Removing a word that it uses changes the {self._unit} of the true class by "
-                f"{change} on average."
-            )
-        decides = self._listed(self.found.most_deciding, "share")
-        if decides:
-            sentences.append(
-                f"These decide most predictions, by their fraction of all effects: {decides}."
-            )
-        moves = self._listed(self._occurring(), "move")
-        if moves:
-            sentences.append(f"These move a prediction most, in {self._unit}: {moves}.")
-        phrases = self.found.leaning.unique("phrase", keep="first", maintain_order=True)
-        leaning = [name_of(row) for row in phrases.iter_rows(named=True)]
-        if leaning:
-            sentences.append(
-                f"The data does not support its use of {listed(leaning)}. Check its training data "
-                "for a shortcut."
-            )
-        overweighted = self._overweighted()
-        if overweighted:
-            sentences.append(
-                f"It gives {listed(overweighted)} more weight than the data supports, but not so "
-                "much as to dominate its predictions."
-            )
+        if self.found.leaning["phrase"].n_unique() > 1:  # the headline names the first
+            sentences.append(self._leaning_sentence())
+        if self._overweighted():
+            sentences.append(self._overweighted_sentence())
         return sentences
+
+    def _removal_sentence(self) -> str:
+        """How much the true class loses without a word that the model uses; empty if unclear."""
+        removal = self.found.skill.removal
+        if not (removal.low > 0 or removal.high < 0):
+            return ""
+        change = f"{signed(-removal.mean)} {interval(-removal.high, -removal.low)}"
+        return (
+            f"Removing a word that it uses changes the {self._unit} of the true class by "
+            f"{change} on average."
+        )
+
+    def _decides_sentence(self) -> str:
+        decides = self._listed(self.found.most_deciding, "share")
+        if not decides:
+            return ""
+        return f"These decide most predictions, by their fraction of all effects: {decides}."
+
+    def _moves_sentence(self) -> str:
+        moves = self._listed(self._occurring(), "move")
+        if not moves:
+            return ""
+        return f"These move a prediction most, in {self._unit}: {moves}."
+
+    def _leaning_sentence(self) -> str:
+        phrases = self.found.leaning.unique("phrase", keep="first", maintain_order=True)
+        if phrases.is_empty():
+            return ""
+        leaning = [name_of(row) for row in phrases.iter_rows(named=True)]
+        return (
+            f"The data does not support its use of {listed(leaning)}. Check its training data "
+            "for a shortcut."
+        )
+
+    def _overweighted_sentence(self) -> str:
+        overweighted = self._overweighted()
+        if not overweighted:
+            return ""
+        return (
+            f"It gives {listed(overweighted)} more weight than the data supports, but not so "
+            "much as to dominate its predictions."
+        )
 
     def _overweighted(self) -> list[str]:
         """Names of unsupported candidates that are no suspects; the table marks them as such."""
@@ -469,7 +501,10 @@ class DiagnosisReport:
             Fact("AUC", plain(skill.auc), auc),
             Fact("AUC of random weights", plain(skill.auc_random), "97.5% of draws are lower"),
         )
-        return Facts(facts), self._confusion(), Text(f"Length: {self._length()}.")
+        lines = [f"Length: {self._length()}."]
+        if self.found.learned and self._removal_sentence():
+            lines.insert(0, self._removal_sentence())
+        return Facts(facts), self._confusion(), *map(Text, lines)
 
     def _confusion(self) -> Table:
         """How many documents of each class were predicted as each."""

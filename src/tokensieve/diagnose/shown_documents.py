@@ -31,23 +31,25 @@ def shown_documents(measured: Measured, sample: Sample, words: Sequence[str]) ->
 
 def _chosen(measured: Measured, sample: Sample, words: Sequence[str]) -> dict[int, str]:
     """Whole documents predicted with most confidence, then one with each word; and why."""
-    documents = measured.subject.documents
-    confidence = _confidence(measured.decisive)
-    is_whole = np.bincount(documents)[documents] == 1
-    is_right = decide(measured.decisive) == sample.labels[documents]
-
-    def most_confident(is_candidate: np.ndarray, n: int) -> Ints:
-        inputs = np.flatnonzero(is_whole & is_candidate)
-        return inputs[np.argsort(-confidence[inputs], kind="stable")][:n]
-
-    reasons = dict.fromkeys(most_confident(~is_right, N_CONFIDENT), "wrong and confident")
-    reasons |= dict.fromkeys(most_confident(is_right, N_CONFIDENT), "correct and confident")
+    is_right = decide(measured.decisive) == sample.labels[measured.subject.documents]
+    wrong = np.flatnonzero(~is_right)
+    right = np.flatnonzero(is_right)
+    reasons = dict.fromkeys(_most_confident(measured, wrong, N_CONFIDENT), "wrong and confident")
+    reasons |= dict.fromkeys(_most_confident(measured, right, N_CONFIDENT), "correct and confident")
     for word in words:
-        containing = measured.windows[measured.types == sample.words.index(word)]
-        contains = np.isin(np.arange(len(documents)), containing)
+        containing = np.unique(measured.windows[measured.types == sample.words.index(word)])
         reason = f"contains “{for_display(word, 30)}”"
-        reasons |= dict.fromkeys(most_confident(contains, 1), reason)
+        reasons |= dict.fromkeys(_most_confident(measured, containing, 1), reason)
     return {int(w): reason for w, reason in reasons.items()}
+
+
+def _most_confident(measured: Measured, inputs: Ints, n: int) -> Ints:
+    """Of some inputs (ascending) that are whole documents, those predicted most confidently."""
+    documents = measured.subject.documents
+    is_whole = np.bincount(documents)[documents[inputs]] == 1
+    whole = inputs[is_whole]
+    confidence = _confidence(measured.decisive[whole])
+    return whole[np.argsort(-confidence, kind="stable")][:n]
 
 
 def _confidence(decisive: Floats) -> Floats:
@@ -62,18 +64,24 @@ def _passage(measured: Measured, sample: Sample, window: int, reason: str) -> Pa
     """One document for people to read."""
     document = int(measured.subject.documents[window])
     predicted = int(decide(measured.decisive[[window]])[0])
-    is_here = measured.windows == window
-    effects = _visible_effects(measured.effect[is_here])
-    if measured.answers.shape[1] == 1 and predicted == 0:
-        effects = -effects  # towards the class predicted
-    types = measured.types[is_here]
-    effect_of = {sample.words[s]: float(x) for s, x in zip(types, effects, strict=True)}
-
+    effect_of = _effects_towards(measured, sample, window, predicted)
     visible = _coloured(str(sample.texts[document]), sample, effect_of)
     classes = sample.corpus.classes
     note = f"predicted {for_display(classes[predicted], 40)}: {reason}."
     row = int(sample.corpus.rows[sample.read[document]])
     return Passage(visible, classes[int(sample.labels[document])], row, note)
+
+
+def _effects_towards(
+    measured: Measured, sample: Sample, window: int, predicted: int
+) -> dict[str, float]:
+    """The effect of each word of an input towards the class predicted."""
+    is_here = measured.windows == window
+    effects = _visible_effects(measured.effect[is_here])
+    if measured.answers.shape[1] == 1 and predicted == 0:
+        effects = -effects  # a single answer is the second class's
+    types = measured.types[is_here]
+    return {sample.words[s]: float(x) for s, x in zip(types, effects, strict=True)}
 
 
 def _coloured(

@@ -125,11 +125,11 @@ def _moments(words: Ints, deviation: Floats, n: Ints, mean: Floats) -> _Moments:
     """Of the sizes of each word, from their deviations from its mean."""
     degrees = np.maximum(n - 1, 1)
     variance = np.bincount(words, deviation**2, len(n)) / degrees
-    cubes = np.bincount(words, deviation**3, len(n))
-    is_constant = variance <= (SAME * mean) ** 2 + TINY
-    skewness = np.zeros(len(n))
-    np.divide(cubes, variance**1.5, out=skewness, where=~is_constant)
-    skewness *= n / (degrees * np.maximum(n - 2, 1))  # for the size of the sample
+    third_moment = np.bincount(words, deviation**3, len(n)) / degrees
+    third_moment *= n / np.maximum(n - 2, 1)  # as the variance: unbiased for the sample's size
+    smallest_variance = (SAME * mean) ** 2 + TINY
+    varies = variance > smallest_variance
+    skewness = np.divide(third_moment, variance**1.5, out=np.zeros(len(n)), where=varies)
     return _Moments(np.sqrt(_moderated(variance, n)), np.maximum(skewness, 0.0))
 
 

@@ -42,7 +42,8 @@ INTEGRATION_COST = 2.0  # a pass with gradients, in passes without: 0.502 s agai
 MIN_UNTRAINED_SPREAD = 0.005
 USUAL_UNTRAINED_SPREAD = 0.05  # where there is no untrained model to look at
 MIN_SPREAD_RATIO = 3.0  # answers of a model that does something differ so much more than that
-PHRASE_OVERLAP = 0.8  # of the inputs with either word contain both words of a phrase
+# of the inputs with either word of a phrase contain both, and of those without either lack both
+PHRASE_OVERLAP = 0.8
 
 
 @dataclass(frozen=True)
@@ -324,7 +325,12 @@ class Measured:
         n_inputs = contains.sum(axis=1)
         n_both = (contains @ contains.T).tocoo()
         n_either = n_inputs[n_both.row] + n_inputs[n_both.col] - n_both.data
+        n_not_both = contains.shape[1] - n_both.data
+        n_neither = contains.shape[1] - n_either
+        # two words that nearly every input contains are nearly always together: only if they are
+        # missing together, too, is one of them not there without the other
         is_phrase = (n_both.data >= PHRASE_OVERLAP * n_either) & (n_both.row != n_both.col)
+        is_phrase &= (n_neither >= PHRASE_OVERLAP * n_not_both) & (n_neither > 0)
         phrases = {}
         for row in np.unique(n_both.row[is_phrase]):
             parts = np.r_[row, n_both.col[is_phrase & (n_both.row == row)]]

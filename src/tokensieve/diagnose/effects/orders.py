@@ -83,6 +83,16 @@ class _Pair:
         """Inputs with both words."""
         return len(self.forward) + len(self.backward)
 
+    def drawn_inputs(self, n: int, seed: int) -> Ints:
+        """At most n random inputs with both words; more begin with the same ones."""
+        rng = np.random.default_rng([seed, self.first, self.second])
+        return rng.permutation(np.r_[self.forward, self.backward])[:n]
+
+    def as_if_forward(self, inputs: Ints, lost: Floats) -> Floats:
+        """What answers lose by the swap, (n, H), with the sign turned where it was backward."""
+        sign = np.where(np.isin(inputs, self.forward), 1.0, -1.0)
+        return np.asarray(sign[:, None] * lost)
+
 
 def _varying_pairs(measured: Measured, words: Ints) -> list[_Pair]:
     """Pairs of words that stand together in many inputs, in both orders; the commonest first."""
@@ -108,21 +118,16 @@ def _stands_before(measured: Measured, window: int, first: int, second: int) -> 
 
 def _swap(measured: Measured, pairs: list[_Pair], n_inputs: int, stage: str) -> list[Floats]:
     """For each pair, what the answers lose by the reverse order, signed as if all were forward."""
-    drawn = []
-    for pair in pairs:
-        inputs = np.r_[pair.forward, pair.backward]
-        rng = np.random.default_rng([measured.work.seed, pair.first, pair.second])
-        drawn.append(rng.permutation(inputs)[:n_inputs])
-    n = [len(inputs) for inputs in drawn]
-    first = np.repeat([pair.first for pair in pairs], n)
-    second = np.repeat([pair.second for pair in pairs], n)
+    drawn = [pair.drawn_inputs(n_inputs, measured.work.seed) for pair in pairs]
+    n_drawn = [len(inputs) for inputs in drawn]
+    first = np.repeat([pair.first for pair in pairs], n_drawn)
+    second = np.repeat([pair.second for pair in pairs], n_drawn)
     lost = measured.swap(first, second, np.concatenate(drawn), stage)
-    by_pair = np.split(lost, np.cumsum(n)[:-1])
-    signed = []
-    for pair, inputs, change in zip(pairs, drawn, by_pair, strict=True):
-        sign = np.where(np.isin(inputs, pair.forward), 1.0, -1.0)
-        signed.append(sign[:, None] * change)
-    return signed
+    by_pair = np.split(lost, np.cumsum(n_drawn)[:-1])
+    return [
+        pair.as_if_forward(inputs, change)
+        for pair, inputs, change in zip(pairs, drawn, by_pair, strict=True)
+    ]
 
 
 def _effect(pair: _Pair, change: Floats) -> OrderEffect:

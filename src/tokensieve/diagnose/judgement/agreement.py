@@ -126,6 +126,12 @@ class _Sums:
     squares: Floats
     class_documents: Floats
 
+    def _shrinkage(self) -> Floats:
+        """The formula's second factor, (|S|, 1): near 1 for words of many documents."""
+        squares = np.where(self.squares > 0, self.squares, 1.0)
+        n_effective = self.class_count.sum(axis=1) ** 2 / squares
+        return np.asarray(n_effective / (n_effective + Z95**2))[:, None]
+
     def minus(self, measure_left: _Sums) -> _Sums:
         return _Sums(
             self.class_count - measure_left.class_count,
@@ -140,10 +146,8 @@ class _Sums:
         rate_inside = self.class_count / np.maximum(self.class_documents, 1)
         rate_outside = (count - self.class_count) / np.maximum(other_documents, 1)
         sum_of_rates = rate_inside + rate_outside
-        balanced = (rate_inside - rate_outside) / np.where(sum_of_rates > 0, sum_of_rates, 1.0)
-        squares = np.where(self.squares > 0, self.squares, 1.0)
-        effective = (count[:, 0] ** 2 / squares)[:, None]
-        importance = balanced * effective / (effective + Z95**2)
+        difference = (rate_inside - rate_outside) / np.where(sum_of_rates > 0, sum_of_rates, 1.0)
+        importance = difference * self._shrinkage()
         is_binary = self.class_count.shape[1] == 2
         return np.asarray(importance[:, 1:] if is_binary else importance)
 

@@ -26,6 +26,7 @@ from tokensieve.text.counts import Counts
 Bools = NDArray[np.bool_]
 MIN_EACH = 3  # documents with a candidate and without it, below which a class says nothing
 SAME_DOCUMENTS = 0.5  # Jaccard index: words so often together are parts of one thing
+SMALLEST_NORM = 1e-12  # a document without any other word has the norm zero
 NO_INFORMATION = 0.5  # AUC of an uninformative predictor
 
 
@@ -81,17 +82,16 @@ class Company:
     def _scores(self, of_class: Ints, inside: Bools, kept: Floats, norms: Floats) -> Floats:
         """The module's scores of the documents of a class."""
         rows = self._weighted[of_class] @ sp.diags_array(kept)
-        unit = sp.diags_array(1.0 / np.maximum(norms[of_class], 1e-12)) @ rows
-        n_with = int(inside.sum())
-        n_without = len(inside) - n_with
-        sum_with = inside.astype(np.float64) @ unit
-        sum_without = (~inside).astype(np.float64) @ unit
-        itself = np.where(norms[of_class] > 0, 1.0, 0.0)  # x_i · x_i
-        towards_with = unit @ sum_with
-        towards_without = unit @ sum_without
-        score_with = (towards_with - itself) / (n_with - 1) - towards_without / n_without
-        score_without = towards_with / n_with - (towards_without - itself) / (n_without - 1)
-        return np.asarray(np.where(inside, score_with, score_without))
+        unit = sp.diags_array(1.0 / np.maximum(norms[of_class], SMALLEST_NORM)) @ rows
+        towards_with = unit @ (inside.astype(np.float64) @ unit)
+        towards_without = unit @ ((~inside).astype(np.float64) @ unit)
+        # x_i · x_i, which is left out of the sum that a document itself is part of
+        itself = np.where(norms[of_class] > 0, 1.0, 0.0)
+        others_with = np.where(inside, towards_with - itself, towards_with)
+        others_without = np.where(inside, towards_without, towards_without - itself)
+        n_others_with = inside.sum() - inside
+        n_others_without = (~inside).sum() - ~inside
+        return np.asarray(others_with / n_others_with - others_without / n_others_without)
 
 
 def _area(scores: Floats, inside: Bools) -> float:

@@ -216,8 +216,10 @@ def _best_assignment(logits: Floats, labels: Ints, classes: Sequence[str]) -> As
     _, outputs = linear_sum_assignment(-confusion)
     is_right = outputs[labels] == predicted
     n = len(labels)
-    agreement = float(confusion.sum(axis=1) @ confusion[:, outputs].sum(axis=0)) / n**2
-    test = binomtest(int(is_right.sum()), n, min(agreement, 1.0), alternative="greater")
+    label_rates = confusion.sum(axis=1) / n
+    prediction_rates = confusion[:, outputs].sum(axis=0) / n
+    right_by_chance = min(float(label_rates @ prediction_rates), 1.0)
+    test = binomtest(int(is_right.sum()), n, right_by_chance, alternative="greater")
     return Assignment(outputs, is_right, bool(test.pvalue < MAX_P_VALUE))
 
 
@@ -268,10 +270,15 @@ def _as_asked(base: Outputs, classes: Sequence[str], asked: Mapping[str, str]) -
     return replace(base, order=tuple(matched_places))
 
 
+def _comparable(name: str) -> str:
+    """A name as it is compared with others: without the case, and as a label is written."""
+    return (label_name(name) or name).casefold()
+
+
 def _by_name(base: Outputs, classes: Sequence[str]) -> Outputs | None:
     """Match outputs that have the classes' names; None if they have not."""
-    output_names = [(label_name(name) or name).casefold() for name in base.names]
-    class_names = [(label_name(name) or name).casefold() for name in classes]
+    output_names = [_comparable(name) for name in base.names]
+    class_names = [_comparable(name) for name in classes]
     if len(set(output_names)) < base.width or len(set(class_names)) < base.classes:
         return None
     matched = [output_names.index(name) for name in class_names if name in output_names]

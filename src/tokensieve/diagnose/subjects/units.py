@@ -100,11 +100,13 @@ def units_of(tokens: Sequence[str]) -> list[Unit]:
 def _unit_at(tokens: Sequence[str], place: int) -> Unit:
     """The longest unit that begins at a token."""
     first_token = tokens[place]
-    if place + 1 < len(tokens) and _may_be_joined(first_token, tokens[place + 1]):
-        for end in range(min(place + MAX_TOKENS, len(tokens)), place + 1, -1):
-            pattern = pattern_of(" ".join(tokens[place:end]))
+    following = tokens[place + 1 : place + MAX_TOKENS]
+    if following and _may_be_joined(first_token, following[0]):
+        for n_following in range(len(following), 0, -1):
+            joined = [first_token, *following[:n_following]]
+            pattern = pattern_of(" ".join(joined))
             if pattern is not None:
-                return Unit(place, end, "".join(tokens[place:end]), pattern)
+                return Unit(place, place + len(joined), "".join(joined), pattern)
     return Unit(place, place + 1, first_token, pattern_of(first_token))
 
 
