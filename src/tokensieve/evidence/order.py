@@ -64,10 +64,10 @@ class Pair:
         first, second: the words; a joint pair's in the order of their frequency.
         label: the class, as a number.
         documents: those with the pair: first before second, or both.
-        n_right: how many of them are of the class.
+        n_of_class: how many of them are of the class.
         n_others: documents with both words in another order or further apart; for a joint pair,
             those with one of the words.
-        n_others_right: how many of those are of the class.
+        n_others_of_class: how many of those are of the class.
         p_value: corrected for the choice of the class.
         q_value: over all pairs of this kind.
     """
@@ -77,21 +77,21 @@ class Pair:
     second: str
     label: int
     documents: Ints
-    n_right: int
+    n_of_class: int
     n_others: int
-    n_others_right: int
+    n_others_of_class: int
     p_value: float
     q_value: float
 
     @property
     def rate(self) -> float:
         """The fraction of the pair's documents that are of the class."""
-        return self.n_right / max(len(self.documents), 1)
+        return self.n_of_class / max(len(self.documents), 1)
 
     @property
     def rate_of_others(self) -> float:
         """The fraction of the class among the documents that the pair is compared with."""
-        return self.n_others_right / max(self.n_others, 1)
+        return self.n_others_of_class / max(self.n_others, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +260,8 @@ class Tested:
     Attributes:
         first, second: numbers of the words.
         label: the class that each points to.
-        n_with, n_right: documents with the pair, and those of the class among them.
-        n_others, n_others_right: the same of the documents it is compared with.
+        n_with, n_of_class: documents with the pair, and those of the class among them.
+        n_others, n_others_of_class: the same of the documents it is compared with.
         p_value: corrected for the choice of the class.
     """
 
@@ -269,17 +269,17 @@ class Tested:
     second: Ints
     label: Ints
     n_with: Ints
-    n_right: Ints
+    n_of_class: Ints
     n_others: Ints
-    n_others_right: Ints
+    n_others_of_class: Ints
     p_value: Floats
 
     @property
     def lift(self) -> Floats:
         """How far the pair's rate lies on the way from the rate of the others (0) to certainty
         (1)."""
-        rate_of_others = self.n_others_right / self.n_others
-        rate = self.n_right / self.n_with
+        rate_of_others = self.n_others_of_class / self.n_others
+        rate = self.n_of_class / self.n_with
         return np.asarray((rate - rate_of_others) / np.maximum(1 - rate_of_others, 1e-12))
 
 
@@ -302,35 +302,35 @@ def tested_orders(counts: PairCounts, first: Ints, second: Ints) -> Tested:
     n_both = with_both.sum(axis=0)
     label = most_deviating_class(with_order, n_with, with_both, n_both)
     pairs = np.arange(len(first))
-    n_right = with_order[label, pairs]
-    n_right_of_both = with_both[label, pairs]
+    n_of_class = with_order[label, pairs]
+    n_both_of_class = with_both[label, pairs]
     return Tested(
         first=first,
         second=second,
         label=label,
         n_with=n_with,
-        n_right=n_right,
+        n_of_class=n_of_class,
         n_others=n_both - n_with,
-        n_others_right=n_right_of_both - n_right,
-        p_value=fisher_p(n_right, n_with, n_right_of_both, n_both, len(with_order)),
+        n_others_of_class=n_both_of_class - n_of_class,
+        p_value=fisher_p(n_of_class, n_with, n_both_of_class, n_both, len(with_order)),
     )
 
 
 def is_phrase(counts: PairCounts, tested: Tested) -> Bools:
-    """Whether each ordered pair is a phrase: the two words tell the class only side by side.
+    """Whether each ordered pair (a, b) is a phrase: the words predict the class only side by side.
 
-    The test of the pair is repeated without the documents in which b directly follows a. Where it
-    is no longer significant, the phrase "a b" explains the pair.
+    Fisher's test of the pair is repeated without the documents in which b directly follows a. Where
+    it is no longer significant, at `PHRASE_LEVEL`, the phrase "a b" explains the pair. The class
+    was chosen among all, so p is multiplied by their number.
     """
     n_adjacent = counts.adjacent[:, tested.first, tested.second].sum(axis=0).astype(np.int64)
     adjacent_of_class = counts.adjacent[tested.label, tested.first, tested.second]
     n_apart = tested.n_with - n_adjacent
-    n_apart_of_class = tested.n_right - adjacent_of_class.astype(np.int64)
+    n_apart_of_class = tested.n_of_class - adjacent_of_class.astype(np.int64)
     n_compared = n_apart + tested.n_others
-    n_compared_of_class = n_apart_of_class + tested.n_others_right
-    p_apart = fisher_p(
-        n_apart_of_class, n_apart, n_compared_of_class, n_compared, len(counts.class_sizes)
-    )
+    n_compared_of_class = n_apart_of_class + tested.n_others_of_class
+    n_classes = len(counts.class_sizes)
+    p_apart = fisher_p(n_apart_of_class, n_apart, n_compared_of_class, n_compared, n_classes)
     return np.asarray(p_apart >= PHRASE_LEVEL)
 
 
@@ -359,7 +359,7 @@ def tested_interactions(
 ) -> Tested:
     """The tests of pairs, given the documents with both words, and with one of them."""
     z, label = strongest_interaction(counts, first, second)
-    n_right = counts.both[label, first, second].astype(np.int64)
+    n_of_class = counts.both[label, first, second].astype(np.int64)
     n_of_either = counts.present[label, first] + counts.present[label, second]
     n_tests = len(counts.class_sizes)
     return Tested(
@@ -367,9 +367,9 @@ def tested_interactions(
         second=second,
         label=label,
         n_with=n_with,
-        n_right=n_right,
+        n_of_class=n_of_class,
         n_others=n_others,
-        n_others_right=n_of_either - 2 * n_right,
+        n_others_of_class=n_of_either - 2 * n_of_class,
         p_value=np.minimum(1.0, n_tests * ndtr(-z)),
     )
 
@@ -415,9 +415,9 @@ def _discoveries(
             second=runs.words[tested.second[i]],
             label=int(tested.label[i]),
             documents=holders(runs, int(tested.first[i]), int(tested.second[i])),
-            n_right=int(tested.n_right[i]),
+            n_of_class=int(tested.n_of_class[i]),
             n_others=int(tested.n_others[i]),
-            n_others_right=int(tested.n_others_right[i]),
+            n_others_of_class=int(tested.n_others_of_class[i]),
             p_value=float(tested.p_value[i]),
             q_value=float(q_value[i]),
         )
@@ -434,28 +434,28 @@ def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: In
     return np.asarray(np.argmax(deviation, axis=0), dtype=np.int64)
 
 
-def fisher_p(right: Ints, n_with: Ints, right_all: Ints, n_all: Ints, n_tests: int) -> Floats:
+def fisher_p(of_class: Ints, n_with: Ints, of_class_all: Ints, n_all: Ints, n_tests: int) -> Floats:
     """One-sided p of Fisher's exact test for too many of a class, corrected for several tests.
 
     It is computed only where χ² is large enough to matter, and 1 elsewhere. All arrays have the
     shape (pairs,).
 
     Args:
-        right: documents of the class among those with the order.
+        of_class: documents of the class among those with the order.
         n_with: documents with the order.
-        right_all: documents of the class among all that are compared.
+        of_class_all: documents of the class among all that are compared.
         n_all: all that are compared.
         n_tests: by which p is multiplied (Bonferroni), up to 1.
     """
     n = np.maximum(n_all, 1)
-    expected = right_all * (n_with / n)
-    variance = expected * (1 - right_all / n) * (1 - n_with / n)
-    excess = right - expected
+    expected = of_class_all * (n_with / n)
+    variance = expected * (1 - of_class_all / n) * (1 - n_with / n)
+    excess = of_class - expected
     is_tested = (excess > 0) & (excess**2 > EXACT_ABOVE * variance)
     tail = hypergeometric_tail(
-        right[is_tested], n_all[is_tested], right_all[is_tested], n_with[is_tested]
+        of_class[is_tested], n_all[is_tested], of_class_all[is_tested], n_with[is_tested]
     )
-    p_value = np.ones(len(right))
+    p_value = np.ones(len(of_class))
     p_value[is_tested] = np.minimum(1.0, n_tests * tail)
     return p_value
 

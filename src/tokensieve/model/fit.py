@@ -181,15 +181,15 @@ def _check_every_class_weighs(counts: Counts, part: Counts) -> None:
             )
 
 
-def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Model:
+def refit(counts: Counts, model: Model, n_learned: int, settings: TrainSettings) -> Model:
     """Train again on other documents or types as `model` was trained, without choosing anything.
 
     Args:
         counts: documents over any token types.
-        model: trained on `of` documents with these settings; its rate, its strength of the start
+        model: trained on other documents with these settings; its rate, its strength of the start
             and its scale are taken, and as many passes. With the same documents and types the
             result is the same model.
-        of: the number of those documents.
+        n_learned: the number of those documents.
         settings: of that training.
     """
     counts, _ = _usable(counts, None, model.pairs)
@@ -200,7 +200,7 @@ def refit(counts: Counts, model: Model, of: int, settings: TrainSettings) -> Mod
     if model.score_rate is not None:
         schedule = replace(schedule, score_rate=model.score_rate)
     # the shortest trainings count steps, not passes
-    passes = counts.n_documents / of if model.steps > MIN_STEPS else 1
+    passes = counts.n_documents / n_learned if model.steps > MIN_STEPS else 1
     stop = min(schedule.steps, max(1, round(model.steps * passes)))
     start = table_with_sink(counts, prior, model.strength, model.pairs)
     steps, u, w = next(train(counts, *start, schedule, stop))

@@ -110,10 +110,14 @@ class Partitions(Chunks):
         return parts[0]
 
     def total(
-        self, of: Callable[..., Any], *common: Any, then: Callable[[Any], Any] = lambda total: total
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        then: Callable[[Any], Any] = lambda total: total,
     ) -> Any:
-        """`then` applied to the sum of `of(chunk, *common)`, fetched to this machine."""
-        return self.run(then, self.each(of, *common).sum()).result()
+        """Add up `function(chunk, *arguments)` over all chunks, apply `then` to the sum, and fetch
+        the result."""
+        return self.run(then, self.each(function, *arguments).sum()).result()
 
     def regrouped(
         self,

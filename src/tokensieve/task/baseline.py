@@ -97,7 +97,7 @@ def _correct(
     fitted = [regression.fit(strength) for strength in strengths]
     outcomes: list[list[Floats]] = [[] for _ in strengths]
     # features of a few million entries at a time
-    for rows in _blocks(judged.counts, judged.rows, even=data.are_pairs):
+    for rows in _blocks(judged.counts, judged.rows, in_pairs=data.are_pairs):
         x = features(judged.counts, judged.rows[rows], idf, has_intercept=not data.are_pairs)
         for coefficients, of_strength in zip(fitted, outcomes, strict=True):
             if data.are_pairs:
@@ -173,13 +173,15 @@ def features(
     return sp.csr_array((data[:size], indices[:size], row_ends), shape=(len(rows), n_columns))
 
 
-def _blocks(counts: sp.csr_array, rows: Ints, even: bool = False) -> Iterator[slice]:
-    """Consecutive runs of some rows that hold a few million entries each, of two rows or a multiple
-    if `even`."""
+def _blocks(counts: sp.csr_array, rows: Ints, in_pairs: bool = False) -> Iterator[slice]:
+    """Cut some rows into consecutive runs that hold a few million entries each.
+
+    With `in_pairs`, rows 2i and 2i + 1 stay in one run.
+    """
     sizes = np.diff(counts.indptr)[rows].astype(np.int64)
-    if even:
+    if in_pairs:
         sizes = sizes.reshape(-1, 2).sum(axis=1)
-    factor = 2 if even else 1
+    factor = 2 if in_pairs else 1
     for run in row_blocks(np.append(0, np.cumsum(sizes))):
         yield slice(factor * run.start, factor * run.stop)
 

@@ -469,10 +469,11 @@ class _OnCluster(Labels):
     def __reduce__(self) -> tuple[type[Labels], tuple[()]]:
         return Labels, ()  # what the workers need of it
 
-    def total(self, part: CountedCorpus, of: Callable[..., Any], *given: object) -> Any:
-        side = self.learned.test if part is self.test_sample else self.learned.train
-        assert side is not None
-        return side.total(of, *given)
+    def total(self, side: CountedCorpus, function: Callable[..., Any], *arguments: object) -> Any:
+        is_test = side is self.test_sample
+        documents = self.learned.test if is_test else self.learned.train
+        assert documents is not None
+        return documents.total(function, *arguments)
 
     def importance(self, part: CountedCorpus) -> Importance:
         return self.learned.importance

@@ -203,10 +203,13 @@ class Task:
         """`tokensieve.model.attention.attention_sums` of all documents, shape (3, |S|)."""
         return attention_sums(part.counts.matrix, model.scores)
 
-    def total(self, part: CountedCorpus, of: Callable[..., S], *given: object) -> S:
-        """The sum of `of(some, *given)` over all documents of one side, wherever they are stored,
-        in parts of any size."""
-        return of(part, *given)
+    def total(self, side: CountedCorpus, function: Callable[..., S], *arguments: object) -> S:
+        """Add up `function(part, *arguments)` over all documents of one side.
+
+        They may be stored in parts of any size, on other machines (see `tokensieve.task.cluster`);
+        here they are one part.
+        """
+        return function(side, *arguments)
 
     def document_units(self, corpus: Corpus) -> Ints | None:
         """Group of each document, shape (n,); None if every document is independent."""

@@ -51,9 +51,9 @@ class Chunks:
     def __iter__(self) -> Iterator[TokenStream]:
         raise NotImplementedError
 
-    def total(self, of: Callable[..., S], *common: object, then: Callable[[S], R]) -> R:
-        """`then` applied to the sum of `of(chunk, *common)` over all chunks."""
-        return then(reduce(operator.add, (of(chunk, *common) for chunk in self)))
+    def total(self, function: Callable[..., S], *arguments: object, then: Callable[[S], R]) -> R:
+        """Add up `function(chunk, *arguments)` over all chunks, and apply `then` to the sum."""
+        return then(reduce(operator.add, (function(chunk, *arguments) for chunk in self)))
 
 
 @dataclass(frozen=True)

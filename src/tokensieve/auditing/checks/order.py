@@ -62,7 +62,7 @@ class Order(Check):
         first = pairs[0]
         searched = searched_texts(audit)
         n_all = len(searched.documents)
-        decides = Share.count(first.n_right, len(first.documents))
+        decides = Share.count(first.n_of_class, len(first.documents))
         label = audit.class_names[first.label]
         lift = max(0.0, decides.low - first.rate_of_others)
         headline = sentence(first, label)
@@ -79,7 +79,7 @@ class Order(Check):
             evidence={
                 "documents": Share.count(len(documents), n_all),
                 "decides": decides,
-                "others": Share.count(first.n_others_right, first.n_others),
+                "others": Share.count(first.n_others_of_class, first.n_others),
             },
             details=[sentence(pair, audit.class_names[pair.label]) for pair in pairs[1:MAX_LISTED]],
         )
