@@ -104,7 +104,7 @@ class DiagnosisResult:
 
     @property
     def token_types(self) -> int:
-        """|S|."""
+        """The number of words, |S|."""
         return self.tokens.height // len(self.classes)
 
     @property

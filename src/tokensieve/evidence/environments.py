@@ -55,12 +55,12 @@ class Environments:
         names: the E environments.
         within: importance in each environment; None if it has documents of fewer than two classes.
         ratio: θ, how many times as frequent the type is in the class as in the others, over all
-            environments, shape (|S|, K); nan where it cannot be estimated.
-        q_statistic: Cochran's Q, shape (|S|, K).
-        degrees: its degrees of freedom, shape (|S|,).
-        p_value, q_value: of "the ratio is the same everywhere", shape (|S|, K); q over the types of
-            each class.
-        stability: "stable", "unstable", "one environment" or "unknown", shape (|S|, K).
+            environments, shape (types, K); nan where it cannot be estimated.
+        q_statistic: Cochran's Q, shape (types, K).
+        degrees: its degrees of freedom, shape (types,).
+        p_value, q_value: of "the ratio is the same everywhere", shape (types, K); q over the types
+            of each class.
+        stability: "stable", "unstable", "one environment" or "unknown", shape (types, K).
     """
 
     names: tuple[str, ...]
@@ -85,7 +85,7 @@ class Environments:
 
         Args:
             sums: of each environment, `TokenSums.of_counts` and the documents of each class that
-                contain each type, shape (|S|, K).
+                contain each type, shape (types, K).
 
         Raises:
             InputError: fewer than two environments have documents of two classes.
@@ -207,8 +207,8 @@ class Heterogeneity:
     """Cochran's Q of each type, and the common ratio that it deviates from.
 
     Attributes:
-        ratio, q_statistic: shape (|S|, K).
-        degrees: of freedom, shape (|S|,).
+        ratio, q_statistic: shape (types, K).
+        degrees: of freedom, shape (types,).
     """
 
     ratio: Floats
@@ -224,7 +224,7 @@ class Heterogeneity:
         )
 
     def p_value(self) -> Floats:
-        """p of "the ratio is the same everywhere", shape (|S|, K); 1 in one environment."""
+        """p of "the ratio is the same everywhere", shape (types, K); 1 in one environment."""
         degrees = self.degrees[:, None]
         tail = gammaincc(np.maximum(degrees, 1) / 2, self.q_statistic / 2)
         return np.asarray(np.where(degrees > 0, tail, 1.0))
@@ -233,7 +233,7 @@ class Heterogeneity:
 def heterogeneity(environments: list[TokenSums]) -> Heterogeneity:
     """θ and Q of each type and class, by the sums of each environment (module docstring)."""
     by_class = [GroupSums.of_classes(sums) for sums in environments]
-    shares = np.stack([groups.shares for groups in by_class])  # (E, |S|, K)
+    shares = np.stack([groups.shares for groups in by_class])  # (E, types, K)
     n_present = (shares.sum(axis=2) > 0).sum(axis=0)
 
     ratios = []
@@ -252,7 +252,7 @@ class Sides:
     """What E environments have inside and outside of a class.
 
     Attributes:
-        a, b: Σ x inside and outside, shape (E, |S|).
+        a, b: Σ x inside and outside, shape (E, types).
         m, r: documents inside and outside, shape (E, 1).
     """
 
@@ -273,7 +273,7 @@ class Sides:
 
 
 def _common_ratio(sides: Sequence[GroupSums]) -> Floats:
-    """θ of each type, shape (|S|,); infinite if it occurs inside only, nan if nowhere."""
+    """θ of each type, shape (types,); infinite if it occurs inside only, nan if nowhere."""
     s = Sides.of(sides)
     n = s.m + s.r
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -281,7 +281,7 @@ def _common_ratio(sides: Sequence[GroupSums]) -> Floats:
 
 
 def _cochran_q(sides: Sequence[GroupSums], theta: Floats) -> Floats:
-    """Q of each type, shape (|S|,); environments without the type add nothing."""
+    """Q of each type, shape (types,); environments without the type add nothing."""
     s = Sides.of(sides)
     with np.errstate(divide="ignore", invalid="ignore"):
         pi = s.m / (s.m + s.r / theta)
@@ -354,7 +354,7 @@ def _dispersion_of_wins(
 
 
 def _opposed(within: Within, overall: Importance) -> Bools:
-    """Whether a type predicts the other classes in one of the environments, shape (|S|, K)."""
+    """Whether a type predicts the other classes in one of the environments, shape (types, K)."""
     opposed = np.zeros(overall.effect.shape, dtype=bool)
     for importance in within:
         if importance is not None:
@@ -365,7 +365,7 @@ def _opposed(within: Within, overall: Importance) -> Bools:
 
 def _in_one_environment(within: Within, overall: Importance) -> Bools:
     """Whether nearly all documents of a type are in one environment that is not the whole."""
-    documents = np.stack([x.documents for x in within if x is not None])  # (E, |S|)
+    documents = np.stack([x.documents for x in within if x is not None])  # (E, types)
     sizes = documents.max(axis=1)  # the most frequent type stands for all documents
     is_small = sizes <= MAX_SIZE_OF_ONE * sizes.sum()
     largest = documents.argmax(axis=0)

@@ -77,12 +77,12 @@ class Category(StrEnum):
 
 @dataclass(frozen=True)
 class Importance:
-    """The statistics of |S| token types for K classes; all arrays have shape (|S|, K).
+    """The statistics of |S| token types for K classes; all arrays have shape (types, K).
 
     With two classes the columns mirror each other: column 1 is the paper's y = +1.
 
     Attributes:
-        tokens: the types as text, shape (|S|,).
+        tokens: the types as text, shape (types,).
         classes: the K class names.
         class_documents: documents of the class containing the type.
         class_count: its occurrences in the class, N_k.
@@ -98,7 +98,7 @@ class Importance:
             only (half of m_k + m_rest for two classes): |effect| ≤ reach.
         p_value: two-sided, against "the type's frequency does not depend on the class".
         q_value: Benjamini–Hochberg over the types of each class.
-        units: groups containing the type, shape (|S|,), if groups are the independent units.
+        units: groups containing the type, shape (types,), if groups are the independent units.
     """
 
     tokens: Tokens
@@ -119,21 +119,21 @@ class Importance:
 
     @cached_property
     def documents(self) -> Ints:
-        """Documents containing each type, shape (|S|,)."""
+        """Documents containing each type, shape (types,)."""
         return np.asarray(self.class_documents.sum(axis=1))
 
     @cached_property
     def count(self) -> Floats:
-        """Occurrences of each type, shape (|S|,)."""
+        """Occurrences of each type, shape (types,)."""
         return np.asarray(self.class_count.sum(axis=1))
 
     @property
     def lean(self) -> Floats:
-        """The effect as a fraction of its reach, shape (|S|, K); 0 for a type in no document."""
+        """The effect as a fraction of its reach, shape (types, K); 0 for a type in no document."""
         return np.asarray(self.effect / np.where(self.reach > 0, self.reach, 1.0))
 
     def category(self, level: float = LEVEL) -> NDArray[np.object_]:
-        """The `Category` of each type for each class, as text, shape (|S|, K).
+        """The `Category` of each type for each class, as text, shape (types, K).
 
         Where q < level the sign of the effect decides: `FOR`, or `ONLY` where every document that
         contains the type is of the class; `AGAINST`, or `NEVER` where none is. Elsewhere a type is
@@ -197,7 +197,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What sums show about |S| types for C classes; all arrays have shape (|S|, C)."""
+    """What sums show about |S| types for C classes; all arrays have shape (types, C)."""
 
     posterior: Interval
     alpha: Interval

@@ -72,7 +72,7 @@ class GroupSums:
     """Sums over the documents of G groups, of the shares x = c/T of |S| types.
 
     Attributes:
-        shares, squared_shares: Σ x and Σ x², shape (|S|, G).
+        shares, squared_shares: Σ x and Σ x², shape (types, G).
         n_documents: shape (G,).
         inverse_lengths: Σ 1/T, shape (G,); its mean is the weight of one occurrence.
     """
@@ -111,7 +111,7 @@ class GroupSums:
         )
 
     def dispersion(self) -> Floats:
-        """φ = variance/mean of a document's share in each group, shape (|S|, G)."""
+        """φ = variance/mean of a document's share in each group, shape (types, G)."""
         n = np.maximum(self.n_documents, 1.0)
         mean_inverse_length = self.inverse_lengths / n
         squares = np.maximum(self.squared_shares - self.shares**2 / n, 0.0)
@@ -127,9 +127,9 @@ class GroupSums:
         return np.asarray((squares + event * event_dispersion) / np.where(total > 0, total, 1.0))
 
     def mean_interval(self, documents: Ints) -> Interval:
-        """Mean share of each group with its score interval (module docstring), shape (|S|, G).
+        """Mean share of each group with its score interval (module docstring), shape (types, G).
 
-        `documents` of all groups contain each type, shape (|S|,).
+        `documents` of all groups contain each type, shape (types,).
         """
         n = np.maximum(self.n_documents, 1.0)
         mean = self.shares / n
@@ -141,7 +141,7 @@ class GroupSums:
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Occurrences of |S| types inside and outside C classes, each array of shape (|S|, C).
+    """Occurrences of |S| types inside and outside C classes, each array of shape (types, C).
 
     Attributes:
         inside, outside: Σ c over the documents of the class and over the others.
@@ -176,7 +176,7 @@ def quantile(documents: Ints, sizes: Floats | None = None) -> Floats:
 
 
 def combined(weights: Floats, means: Interval) -> Interval:
-    """Σ_j a_j μ_j with its MOVER interval, shape (|S|, C), from independent means, shape (|S|, G).
+    """Σ_j a_j μ_j with its MOVER interval, shape (types, C), from independent means (types, G).
 
     Each end uses the distances to those ends of the means' intervals that lie on its side; weights
     a have shape (G, C).
@@ -259,7 +259,7 @@ def _mean_weight(occurrences: Occurrences) -> Floats:
 
 @dataclass(frozen=True)
 class RelabelledSum:
-    """A sum over the documents of a class, and its moments if labels are exchanged, shape (|S|, C).
+    """Sums over the documents of a class, and moments if labels are exchanged, shape (types, C).
 
     Those of independent strata add up.
 

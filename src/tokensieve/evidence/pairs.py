@@ -119,7 +119,7 @@ def _shares(counts: Counts, n_formatting: int) -> sp.csr_array:
 
 
 def _occurrences(counts: Counts, units: Ints) -> Occurrences:
-    """Occurrences in preferred answers (inside) and in the others, by units, shape (|S|, 1)."""
+    """Occurrences in preferred answers (inside) and in the others, by units, shape (types, 1)."""
     preferred = sum_by_group(sp.csr_array(counts.matrix[0::2]), units)
     rejected = sum_by_group(sp.csr_array(counts.matrix[1::2]), units)
     return Occurrences(
@@ -197,7 +197,7 @@ def _length_weights(features: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class WinRates:
-    """σ(θ) of each type with its interval, p and q, each of shape (|S|,)."""
+    """σ(θ) of each type with its interval, p and q, each of shape (types,)."""
 
     rate: Floats
     low: Floats
@@ -210,7 +210,7 @@ class WinRates:
         """Rates given the features B of each pair; without columns, rates as they are.
 
         Args:
-            differences: weighted δ of each pair and type, shape (n, |S|).
+            differences: weighted δ of each pair and type, shape (n, types).
             units: of the pairs, shape (n,).
             features: B, shape (n, r).
         """
@@ -241,11 +241,11 @@ class PairModel:
     0.
 
     Attributes:
-        differences: weighted δ, shape (n, |S|); the entries are its stored values, in order.
+        differences: weighted δ, shape (n, types); the entries are its stored values, in order.
         pair, types: the pair and the type of each entry.
         features: B, shape (n, r).
         offset: B β, shape (n,).
-        pairs: weighted pairs that have the type on one side alone, shape (|S|,).
+        pairs: weighted pairs that have the type on one side alone, shape (types,).
     """
 
     differences: sp.csr_array
@@ -270,7 +270,7 @@ class PairModel:
 
     @property
     def n_types(self) -> int:
-        """|S|."""
+        """The number of token types, |S|."""
         return int(self.differences.shape[1])
 
     @property
@@ -279,7 +279,7 @@ class PairModel:
         return np.asarray(self.differences.data)
 
     def sum_by_type(self, entries: Floats) -> Floats:
-        """The sum of each type's entries, shape (|S|,)."""
+        """The sum of each type's entries, shape (types,)."""
         return np.bincount(self.types, entries, self.n_types).astype(np.float64)
 
     def with_entries(self, entries: Floats) -> sp.csr_array:
@@ -291,7 +291,7 @@ class PairModel:
         """The probability that the side without the type wins, of each stored entry, shape
         (entries,).
 
-        `theta` is the log-odds of each type, shape (|S|,).
+        `theta` is the log-odds of each type, shape (types,).
         """
         return np.asarray(
             expit(-(self.offset[self.pair] + theta[self.types] * np.sign(self.signed)))
@@ -315,7 +315,7 @@ class PairModel:
 
 @dataclass(frozen=True)
 class FlipMoments:
-    """Moments of Σ ±D_u over the units of each type, all of shape (|S|,).
+    """Moments of Σ ±D_u over the units of each type, all of shape (types,).
 
     Attributes:
         total: Σ D.
@@ -355,7 +355,7 @@ class ScoreTest:
 
     Attributes:
         moments: of the score, by units, with its variance corrected for the estimate of β.
-        information: shape (|S|,).
+        information: shape (types,).
     """
 
     moments: FlipMoments
@@ -392,7 +392,7 @@ def _sum_rows(rows: Floats, units: Ints) -> Floats:
 
 
 def _movement_of_beta(x: Floats, spread: Floats, lean: Floats) -> Floats:
-    """The derivative of β in the score of each type, shape (|S|, r)."""
+    """The derivative of β in the score of each type, shape (types, r)."""
     curvature = (x * spread[:, None]).T @ x + RIDGE * np.eye(x.shape[1])
     return np.asarray(np.linalg.solve(curvature, lean.T).T)
 
@@ -429,7 +429,7 @@ def _design_effects(model: PairModel, theta: Floats, n_units: Ints, units: Ints)
 
 
 def _flipped_p(moments: FlipMoments) -> Floats:
-    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (|S|,).
+    """Two-sided p of Σ D_u when every D_u may as well have the other sign, shape (types,).
 
     The symmetric curve on a bounded range (Pearson II) with these moments; where that range is
     shorter than ±Σ |D_u|, as where one unit outweighs the others, the normal curve, which bounds

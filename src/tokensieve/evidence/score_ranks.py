@@ -53,7 +53,7 @@ MAX_IRRELEVANT_EFFECT = 0.1
 
 @dataclass(frozen=True)
 class ScoreImportance:
-    """Statistics of |S| types; all arrays have shape (|S|,).
+    """Statistics of |S| types; all arrays have shape (types,).
 
     Attributes:
         tokens: the types as text.
@@ -144,7 +144,7 @@ def score_importance(counts: Counts, units: Ints | None = None) -> ScoreImportan
 
 @dataclass(frozen=True)
 class _ScoredDocuments:
-    """Which types the documents (or groups) contain, shape (n, |S|), and their scores, (n,)."""
+    """Which types the documents (or groups) contain, shape (n, types), and their scores, (n,)."""
 
     presence: sp.csr_array
     scores: Floats
@@ -154,7 +154,7 @@ class _ScoredDocuments:
         """Documents of one unit become one, with the mean of their scores; only presence counts.
 
         Args:
-            matrix: counts, shape (n, |S|).
+            matrix: counts, shape (n, types).
             scores: shape (n,).
             units: shape (n,), if documents belong together.
         """
@@ -181,8 +181,8 @@ def _effect(rank_sum: Floats, n_with: Ints, n_all: int) -> Floats:
     """Cliff's δ = 2 U/(m n) − 1 of each type, from −1 to 1, or 0 if all documents are on one side.
 
     Args:
-        rank_sum: the ranks of the documents with the type added up, shape (|S|,).
-        n_with: how many these are, shape (|S|,).
+        rank_sum: the ranks of the documents with the type added up, shape (types,).
+        n_with: how many these are, shape (types,).
         n_all: how many documents there are.
     """
     n_comparisons = n_with * (n_all - n_with)
@@ -191,7 +191,7 @@ def _effect(rank_sum: Floats, n_with: Ints, n_all: int) -> Floats:
 
 
 def _rank_sum_of_random_documents(ranks: Floats, rank_sum: Floats, n_with: Ints) -> RelabelledSum:
-    """The rank sums beside those of as many documents drawn at random, shape (|S|, 1)."""
+    """The rank sums beside those of as many documents drawn at random, shape (types, 1)."""
     n = len(ranks)
     m = n_with[:, None].astype(np.float64)
     in_order = np.sort(ranks)
@@ -212,7 +212,7 @@ def _rank_sum_of_random_documents(ranks: Floats, rank_sum: Floats, n_with: Ints)
 
 
 def effect_interval(effect: Floats, n_with: Ints, n_all: int) -> Interval:
-    """Newcombe's 95% interval (2006, method 5) of 2 U/(m n) − 1, shape (|S|,).
+    """Newcombe's 95% interval (2006, method 5) of 2 U/(m n) − 1, shape (types,).
 
     The ends are the values θ of U/(m n) that are z standard errors from the estimate, where
 

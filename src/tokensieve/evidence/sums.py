@@ -35,7 +35,7 @@ class Sums(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class PowerSums:
-    """Σ x, Σ x² and Σ x³ over the documents of all classes, each of shape (|S|, 1)."""
+    """Σ x, Σ x² and Σ x³ over the documents of all classes, each of shape (types, 1)."""
 
     first: Floats
     second: Floats
@@ -55,9 +55,9 @@ class TokenSums:
     Attributes:
         class_sizes: documents of each class, shape (K,).
         inverse_lengths: words of Σ 1/T in each class, over documents with tokens, shape (K, 3).
-        present: documents of the class that contain the type, shape (|S|, K).
-        count: Σ c in the class, shape (|S|, K): whole numbers, hence exact.
-        squares: Σ c² in the class, shape (|S|, K).
+        present: documents of the class that contain the type, shape (types, K).
+        count: Σ c in the class, shape (types, K): whole numbers, hence exact.
+        squares: Σ c² in the class, shape (types, K).
         shares: words of Σ x, Σ x² and Σ x³ in each class, shape (|S|, K, 3, 3).
     """
 
@@ -170,7 +170,7 @@ class TokenSums:
 
     @property
     def documents(self) -> int:
-        """n."""
+        """The number of documents, n."""
         return int(self.class_sizes.sum())
 
     @property
@@ -180,12 +180,12 @@ class TokenSums:
 
     @property
     def first(self) -> Floats:
-        """Σ x in each class, shape (|S|, K)."""
+        """Σ x in each class, shape (types, K)."""
         return _as_floats(self.shares[:, :, 0])
 
     @property
     def second(self) -> Floats:
-        """Σ x² in each class, shape (|S|, K)."""
+        """Σ x² in each class, shape (types, K)."""
         return _as_floats(self.shares[:, :, 1])
 
     @property

@@ -115,9 +115,10 @@ def train(
     Args:
         counts: n documents with labels or scores, and weights of mean 1, if any; the two documents
             of a pair have the same.
-        u: initial scores, shape (|S|,); with one more, the sink's, which is in every document once.
-        w: initial values, shape (|S|, 1) for two classes or (|S|, K), likewise; the sink's stay as
-            they are.
+        u: initial scores, shape (types,); with one more, the sink's, which is in every document
+            once.
+        w: initial values, shape (types, 1) for two classes or (types, K), likewise; the sink's stay
+            as they are.
         schedule: the settings.
         pause: steps between two yields; the schedule's end yields too.
         rows: the documents (or pairs) to train on (None: all). They are read where they lie, so

@@ -23,6 +23,9 @@ w_s − f_X is never formed as such: with t the type of largest attention in X a
 is D_s − Σ_{r≠t} q_r D_r, which keeps full relative precision for the selected type when q_t is near
 one.
 
+Shapes are written with n documents, |S| token types, K classes and H outputs: one output for two
+classes and for scores, else one per class. A **logit** (decision value) is an f_X.
+
 Everything here is plain NumPy over the stored entries of the count matrix, in one thread and one
 order, so results are bit-identical. (Compiled kernels on two threads were not faster, and took
 seconds to compile.)

@@ -263,8 +263,8 @@ def best_scale(
     weights.
 
     Args:
-        f: decision values, shape (n, H).
-        prior: of the class frequencies, shape (H,).
+        f: decision values, shape (n, outputs).
+        prior: of the class frequencies, shape (outputs,).
         labels: class indices, or scores, shape (n,).
         weights: those of the documents in the mean, shape (n,); all equal if None.
         caution: how many standard errors an improvement on the class frequencies must exceed.

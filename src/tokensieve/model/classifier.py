@@ -80,8 +80,8 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
 
     Attributes:
         classes_: the K labels, sorted.
-        scores_: u, shape (|S|,).
-        values_: w, shape (|S|, 1) for two classes (of classes_[1]), (|S|, K) otherwise.
+        scores_: u, shape (types,).
+        values_: w, shape (types, 1) for two classes (of classes_[1]), (types, K) otherwise.
         prior_: logit of a document without known tokens, and value of the sink, shape (1,) or (K,).
         sink_: score of the sink, which is part of every document's softmax; None for a model
             without one.
@@ -133,7 +133,7 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         """Learn from texts (a list or series of strings) or from counts.
 
         Args:
-            X: n texts, or counts (dense or sparse, shape (n, |S|)).
+            X: n texts, or counts (dense or sparse, shape (n, types)).
             y: labels, shape (n,).
             sample_weight: how much each document counts in the loss and at the start, shape (n,),
                 finite and ≥ 0. Only ratios matter: equal weights change nothing, and a document of

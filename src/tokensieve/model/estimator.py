@@ -163,7 +163,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         return self._model
 
     def counts_of(self, X: Data) -> tuple[sp.csr_array, Ints]:
-        """X as counts, shape (n, |S|), and the unknown words of each document, shape (n,)."""
+        """X as counts, shape (n, types), and the unknown words of each document, shape (n,)."""
         check_is_fitted(self, "scores_")
         is_empty_list = self.vocabulary_ is not None and isinstance(X, list) and not X
         if is_text(X) or is_empty_list:
@@ -180,7 +180,7 @@ class AttentionEstimator(BaseEstimator):  # type: ignore[misc]
         return as_counts(X), np.zeros(X.shape[0], dtype=np.int64)
 
     def get_feature_names_out(self, input_features: Data = None) -> Array:
-        """Names of the |S| token types, or of the columns of counts, shape (|S|,).
+        """Names of the |S| token types, or of the columns of counts, shape (types,).
 
         Args:
             input_features: names of the columns of counts; those that `fit` has seen, if it has.

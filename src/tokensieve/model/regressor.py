@@ -44,8 +44,8 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
         random_state: the same seed gives bit-identical results.
 
     Attributes:
-        scores_: u, shape (|S|,).
-        values_: w, in units of the labels, shape (|S|, 1).
+        scores_: u, shape (types,).
+        values_: w, in units of the labels, shape (types, 1).
         prior_: the mean label, which is the value of the sink, shape (1,).
         sink_: score of the sink.
         vocabulary_: token types of text input, else None.
@@ -81,7 +81,7 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
         """Learn from texts (a list or series of strings) or from counts.
 
         Args:
-            X: n texts, or counts (dense or sparse, shape (n, |S|)).
+            X: n texts, or counts (dense or sparse, shape (n, types)).
             y: numbers, shape (n,).
             sample_weight: how much each document counts in the loss and at the start, shape (n,),
                 finite and ≥ 0; see `AttentionClassifier.fit`.

@@ -46,12 +46,12 @@ def initial_table(present: Ints | Floats, sizes: Ints | Floats, prior: Floats) -
     r)/4.
 
     Args:
-        present: how many documents of each class contain each type, weighted, shape (|S|, K).
+        present: how many documents of each class contain each type, weighted, shape (types, K).
         sizes: how many documents each class has, weighted, shape (K,).
         prior: the logit of the class frequencies (`prior_of`), shape (1,) or (K,).
 
     Returns:
-        u of shape (|S|,), and w of shape (|S|, 1) for two classes, (|S|, K) otherwise.
+        u of shape (types,), and w of shape (types, 1) for two classes, (types, K) otherwise.
     """
     n_classes = len(sizes)
     mean_size = sizes.sum() / n_classes
@@ -71,8 +71,8 @@ def initial_table_of_scores(sums: Floats, sizes: Floats) -> Table:
     With m_s = Σ label / (documents + 2): w_s = 4 m_s, u_s = |m_s|/2.
 
     Args:
-        sums: the labels of the documents that contain each type, added up, shape (|S|,).
-        sizes: those documents, each as often as it weighs, shape (|S|,).
+        sums: the labels of the documents that contain each type, added up, shape (types,).
+        sizes: those documents, each as often as it weighs, shape (types,).
     """
     means = sums / (sizes + SMOOTHING_OF_SCORES)
     return SCORE_PER_MEAN_SCORE * np.abs(means), VALUE_PER_MEAN_SCORE * means[:, None]

@@ -29,10 +29,10 @@ class Quadrant(StrEnum):
 
     @staticmethod
     def places(importance: Importance, attention: Floats) -> Ints:
-        """Index in QUADRANTS of each token type, shape (|S|,). A type predicts the label if q <
+        """Index in QUADRANTS of each token type, shape (types,). A type predicts the label if q <
         0.05 for any class; it is without evidence if its interval is tight around zero for every
         class (`Category.IRRELEVANT`), and otherwise too rare to tell. A type is attended if its
-        mean attention relative to a uniform share, shape (|S|,), exceeds 1."""
+        mean attention relative to a uniform share, shape (types,), exceeds 1."""
         carries = importance.q_value.min(axis=1) < LEVEL
         settled = (importance.category() == Category.IRRELEVANT.value).all(axis=1)
         attended = attention > 1
@@ -46,7 +46,7 @@ QUADRANTS = tuple(quadrant.value for quadrant in Quadrant)
 
 def token_table(importance: Importance, model: Model, attention: Floats) -> pl.DataFrame:
     """The one table of `Audit.tokens`; `attention` is the mean relative attention of each type,
-    shape (|S|,)."""
+    shape (types,)."""
     k, quadrant_of_row = len(importance.classes), Quadrant.places(importance, attention)
     table = importance.to_frame().with_columns(
         score=pl.Series(np.tile(model.scores, k)),

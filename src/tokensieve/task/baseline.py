@@ -27,7 +27,7 @@ class BaselineData:
     """Counts of training and test documents.
 
     Attributes:
-        train, test: shape (n, |S|); of pairs, rows 2i (preferred) and 2i + 1.
+        train, test: shape (n, types); of pairs, rows 2i (preferred) and 2i + 1.
         n_words: how many types the baseline reads: the first ones, which are no formatting.
         labels, weights: of the training documents, shape (n,).
         truth: labels of the test documents.
@@ -126,7 +126,7 @@ def _preferred(scores: Floats) -> Floats:
 
 
 def inverse_frequency(counts: sp.csr_array) -> Floats:
-    """1 + log((n + 1) / (documents that contain the type + 1)), shape (|S|,)."""
+    """1 + log((n + 1) / (documents that contain the type + 1)), shape (types,)."""
     every_row = np.arange(counts.shape[0])
     return _inverse_frequency_of_rows(counts, every_row, counts.shape[1])
 

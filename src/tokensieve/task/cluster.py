@@ -136,7 +136,7 @@ class TrainedOnCluster:
         model: as after `fit`; its `n_steps_` are minibatch steps of the final training, over all
             rounds and partitions.
         attention: as in `AttentionClassifier.effects`, but 0 for a type in no document, shape
-            (|S|,).
+            (types,).
         reading: what was noticed while reading, and the columns of text and label.
         sizes: documents by side ("train", "test") and class, shape (2, K).
         tested: the model on the test documents.
@@ -446,7 +446,7 @@ def _tested(
 
 
 def _out_of_half(part: CountedCorpus, models: Sequence[Model]) -> Floats:
-    """Decision values of each document by the model that has not seen its half, shape (n, H)."""
+    """Logits of each document by the model that has not seen its half, shape (n, outputs)."""
     f = np.zeros((part.counts.n_documents, models[0].values.shape[1]))
     for half, model in zip(HALVES, reversed(models), strict=True):
         rows = half.rows(part)

@@ -30,7 +30,7 @@ class Ridge:
 
     @classmethod
     def fit(cls, x: sp.csr_array, scores: Floats, weights: Floats, alpha: float) -> Ridge:
-        """Fit documents x, shape (n, |S|), to their scores, each as often as it weighs."""
+        """Fit documents x, shape (n, types), to their scores, each as often as it weighs."""
         share = weights / weights.sum()
         means = np.asarray(x.T @ share)
         mean_score = float(share @ scores)
@@ -58,7 +58,7 @@ class Ridge:
 
 @dataclass(frozen=True)
 class RidgeData:
-    """Word counts of training and test documents, shape (n, |S|), and the training scores.
+    """Word counts of training and test documents, shape (n, types), and the training scores.
 
     Attributes:
         train, test: counts.

@@ -37,8 +37,13 @@ class Score:
 
     @classmethod
     def of(cls, f: Floats, labels: pl.Series, classes: Sequence[str]) -> Score | None:
-        """Score logits f, shape (n, H), against labels as text (null without one); None if the
-        model knows none of the labels."""
+        """Compare predictions with labels; None if the model knows none of the labels.
+
+        Args:
+            f: logits, shape (n, outputs); one output for two classes.
+            labels: as text, null where a document has none.
+            classes: those of the model, in its order.
+        """
         number_of_class = dict(zip(classes, range(len(classes)), strict=True))
         number = labels.replace_strict(number_of_class, default=None, return_dtype=pl.Int64)
         is_unknown = number.is_null() & labels.is_not_null()

@@ -74,16 +74,17 @@ class Task:
         return corpus.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        """Decision values of documents, shape (n, H), on a scale where they give probabilities of
-        the classes.
+        """Logits of documents, shape (n, outputs), which sigmoid or softmax turns into probabilities.
 
         Those of a preference are differences to the other side of the pair.
         """
         return model.logits(matrix)
 
     def correct(self, f: Floats, counts: Counts) -> Floats:
-        """1 for each item that decision values f, shape (n, H), predict correctly, ½ for a tie,
-        else 0, shape (items,)."""
+        """Mark the items that are predicted correctly: 1, ½ for a tie, else 0, shape (items,).
+
+        An item is a document, or a pair of them. `f` are the logits, shape (n, outputs).
+        """
         return np.asarray(decide(f) == counts.labels, dtype=np.float64)
 
     def importance(self, part: CountedCorpus) -> Importance:
@@ -382,8 +383,8 @@ class CorpusModel:
     """A model trained on one side of a corpus, and tested on the other.
 
     Attributes:
-        f: decision values of the test documents, shape (n, H); for pairs, each minus that of the
-            other side.
+        f: logits of the test documents, shape (n, outputs); for pairs, each minus that of the other
+            side.
         notes: what was noticed while the data was read, in plain words.
         seconds: of each stage.
     """
@@ -481,7 +482,7 @@ class OfCorpusModel:
 
     @property
     def token_types(self) -> int:
-        """|S|."""
+        """The number of token types, |S|."""
         return self.learned.train.counts.n_types
 
 

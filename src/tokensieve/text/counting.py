@@ -41,7 +41,9 @@ class _ListedByType:
 def count_types(
     types: Positions, starts: Ints, n_types: int, others: NDArray[np.bool_] | None = None
 ) -> sp.csr_array:
-    """Count the types of each document: CSR (n, |S|), indices sorted, O(tokens · levels + n + |S|).
+    """Count the types of each document: CSR (n, types), indices sorted.
+
+    It takes O(tokens · levels + n + types).
 
     Documents are listed under each type first; going through the types then fills each document's
     row without sorting.
@@ -270,7 +272,7 @@ def add_documents(
         types: those of all documents, each once in a document.
         labels: from 0 to K − 1, shape (n,).
         weights: shape (n,).
-        out: shape (|S|, K); changed.
+        out: shape (types, K); changed.
     """
     for k in range(len(labels)):
         for s in types[starts[k] : starts[k + 1]]:

@@ -23,11 +23,11 @@ class Counts:
     nothing else.
 
     Attributes:
-        matrix: c, shape (n, |S|), CSR with sorted indices and no stored zeros; c[k, s] ≥ 0 is how
+        matrix: c, shape (n, types), CSR with sorted indices and no stored zeros; c[k, s] ≥ 0 is how
             often type s occurs in document k.
         labels: class index of each document, shape (n,), values 0 … K−1.
         classes: the K class names, in index order. With two classes, index 1 is y = +1.
-        tokens: the |S| token types as text, shape (|S|,).
+        tokens: the |S| token types as text, shape (types,).
         weights: the training weight of each document, shape (n,), or None if all are equal.
             Importance and tests count every document once.
         numbers: if the labels are scores, the score of each document, shape (n,); `labels` then say
@@ -86,17 +86,17 @@ class Counts:
 
     @property
     def n_documents(self) -> int:
-        """n."""
+        """The number of documents, n."""
         return int(self.matrix.shape[0])
 
     @property
     def n_types(self) -> int:
-        """|S|."""
+        """The number of token types, |S|."""
         return int(self.matrix.shape[1])
 
     @property
     def n_classes(self) -> int:
-        """K."""
+        """The number of classes, K."""
         return len(self.classes)
 
     @property
@@ -125,7 +125,7 @@ class Counts:
 
     @cached_property
     def present(self) -> Ints:
-        """Documents of each class that contain each type, shape (|S|, K)."""
+        """Documents of each class that contain each type, shape (types, K)."""
         return self._documents_by_class(np.ones(self.n_documents)).astype(np.int64)
 
     @cached_property
@@ -147,7 +147,7 @@ class Counts:
     @property
     def sums_of_numbers(self) -> Floats:
         """Sum of the scores, times their weights, of the documents that contain each type,
-        shape (|S|,)."""
+        shape (types,)."""
         assert self.numbers is not None
         weights = 1.0 if self.weights is None else self.weights
         return np.asarray(self._documents_by_class(self.numbers * weights).sum(axis=1))
@@ -169,7 +169,7 @@ class Counts:
     @property
     def one_sided(self) -> Ints:
         """+1 for types that occur in class 1 only (completely positive), −1 for class 0 only, else
-        0; shape (|S|,)."""
+        0; shape (types,)."""
         absent = (self.present == 0).astype(np.int64)
         return np.asarray(absent[:, 0] - absent[:, 1])
 
@@ -179,8 +179,8 @@ class Counts:
         Documents without any known token count in n and contribute nothing.
 
         Args:
-            outputs: 1 for α_s = mean_k y^k c_{k,s}/T_k, shape (|S|,); K for
-                α_{s,j} = mean_k (1[y^k = j] − 1/K) c_{k,s}/T_k, shape (|S|, K).
+            outputs: 1 for α_s = mean_k y^k c_{k,s}/T_k, shape (types,); K for
+                α_{s,j} = mean_k (1[y^k = j] − 1/K) c_{k,s}/T_k, shape (types, K).
         """
         if outputs == 1:
             targets = self.signs[:, None]

@@ -93,7 +93,7 @@ class TokenStream(Chunks):
 
     @property
     def n_documents(self) -> int:
-        """n."""
+        """The number of documents, n."""
         return len(self.starts) - 1
 
     @property
@@ -207,7 +207,7 @@ class Vocabulary:
 
     @property
     def n_types(self) -> int:
-        """|S|."""
+        """The number of token types, |S|."""
         return self.n_words + len(self.formatting)
 
     @property
@@ -217,7 +217,7 @@ class Vocabulary:
 
     @cached_property
     def tokens(self) -> NDArray[np.object_]:
-        """All types as names, n-grams joined by a space, shape (|S|,).
+        """All types as names, n-grams joined by a space, shape (types,).
 
         No two are equal: a word that looks like a feature of formatting has its first bracket
             twice.
@@ -271,7 +271,7 @@ class Vocabulary:
         return keys
 
     def read(self, texts: Sequence[str] | pl.Series) -> tuple[sp.csr_array, Ints]:
-        """Counts of texts, CSR (n, |S|), and the unknown words of each, shape (n,)."""
+        """Counts of texts, CSR (n, types), and the unknown words of each, shape (n,)."""
         texts = text_series(texts)
         return self.count(TokenStream.of(texts, self.tokenizer), self.bits(texts))
 
@@ -301,7 +301,7 @@ class Vocabulary:
     def count(
         self, stream: TokenStream | StoredTokens, bits: Bits | None = None
     ) -> tuple[sp.csr_array, Ints]:
-        """Count each type in each document, CSR (n, |S|), and the unknown words of each document,
+        """Count each type in each document, CSR (n, types), and the unknown words of each document,
         (n,).
 
         If the tokens are stored on disk, so is the matrix, mapped into memory. `bits` are those of
@@ -394,7 +394,7 @@ class CountedTexts:
     """Texts, counted.
 
     Attributes:
-        matrix: how often each type occurs in each document, CSR (n, |S|); of texts in files it is
+        matrix: how often each type occurs in each document, CSR (n, types); of texts in files it is
             in a file too.
         vocabulary: the types.
         unknown: words of each document that are outside the vocabulary, shape (n,).

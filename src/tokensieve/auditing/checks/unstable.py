@@ -28,7 +28,7 @@ class _Unstable:
 
     Attributes:
         types, classes: places, shape (m,).
-        leans: by environment, type and class, shape (E, |S|, K), of the environments with an
+        leans: by environment, type and class, shape (E, types, K), of the environments with an
             effect.
     """
 

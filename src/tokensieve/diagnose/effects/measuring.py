@@ -92,7 +92,7 @@ class Measured:
 
     @property
     def n_types(self) -> int:
-        """|S|."""
+        """The number of words, |S|."""
         return len(self.value)
 
     def read(self) -> None:

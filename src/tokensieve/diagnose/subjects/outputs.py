@@ -64,7 +64,7 @@ class Outputs:
 
     @property
     def heads(self) -> int:
-        """H."""
+        """The number of outputs, H: one for two classes, else one per class."""
         return 1 if self.classes == 2 else self.classes
 
     def answers(self, z: Any) -> Any:
