@@ -74,7 +74,7 @@ class Task:
         return corpus.units
 
     def decide(self, model: Model, matrix: sp.csr_array) -> Floats:
-        """Logits of documents, shape (n, outputs), which sigmoid or softmax turns into probabilities.
+        """Logits of documents, shape (n, outputs); sigmoid or softmax makes them probabilities.
 
         Those of a preference are differences to the other side of the pair.
         """
