@@ -65,8 +65,8 @@ class AnyAudit(OfCorpusModel):
 
     @cached_property
     def finding_rows(self) -> pl.DataFrame:
-        """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
-        label."""
+        """A table of every document of every finding: finding (its place, from 1), kind, tokens,
+        part, row, label."""
         return rows_of_findings(self.findings)
 
     @property

@@ -132,7 +132,7 @@ def counted_features(
 
 
 def _contains(counted: CountedCorpus, types: list[int]) -> Floats:
-    """1 where a document contains a type, shape (n, J)."""
+    """Mark the documents that contain each type with 1, others with 0, shape (n, J)."""
     columns = counted.counts.matrix[:, types]
     return np.asarray(columns.todense() > 0, dtype=np.float64).reshape(columns.shape)
 
@@ -143,7 +143,8 @@ def _signs_of_sides(corpus: Corpus) -> Floats:
 
 
 def _longer_side(corpus: Corpus) -> Floats:
-    """Which answer of a pair is longer, a column per bin of |log length ratio|, shape (n, bins).
+    """Mark which answer of a pair is longer, in a column for each bin of |log length ratio|, shape
+    (n, bins).
 
     Both documents of a pair get ½ if the chosen answer is longer, −½ if it is shorter, so that
     together they add up to ±1.

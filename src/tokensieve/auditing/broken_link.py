@@ -131,7 +131,8 @@ class GroupAccuracy:
 
     @cached_property
     def difference(self) -> PairedDifference:
-        """Both models document by document: the change, its 95% interval, and a test."""
+        """The change from the first model to the second on the same documents, with its 95%
+        interval and a test."""
         return PairedDifference.of(
             self.is_correct_before.astype(np.float64),
             self.is_correct_after.astype(np.float64),

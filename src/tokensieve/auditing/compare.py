@@ -131,7 +131,7 @@ class AuditComparison(ComparedAudits):
         return summary
 
     def _accuracy_dict(self) -> dict[str, Any]:
-        """Both accuracies and their difference, for summary.json."""
+        """The accuracies of both audits and their difference, for summary.json."""
         change = self.accuracy
         return {
             "before": asdict(self.before.accuracy),

@@ -150,7 +150,7 @@ def _sizes(saved: SavedAudit) -> str:
 
 
 def _accuracy_facts(found: ComparedAudits) -> tuple[Fact, ...]:
-    """Both accuracies, and the change unless the audits are the same."""
+    """The accuracies of both audits, and the change unless the audits are the same."""
     facts = []
     for name, saved in (("Test accuracy before", found.before), ("After", found.after)):
         accuracy = saved.accuracy

@@ -146,7 +146,7 @@ def first_copies(audit: AuditContext) -> Ints:
 
 
 def without_copies(audit: AuditContext, documents: Ints) -> Ints:
-    """Some training documents, one of each text: a repeated text is evidence only once."""
+    """Keep one document of each text, since a repeated text is evidence only once."""
     _, first_places = np.unique(first_copies(audit)[documents], return_index=True)
     return documents[np.sort(first_places)]
 

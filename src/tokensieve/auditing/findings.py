@@ -117,8 +117,8 @@ class Finding:
 
 
 def rows_of_findings(findings: Iterable[Finding]) -> pl.DataFrame:
-    """Every document of every finding: finding (its place, from 1), kind, tokens, part, row,
-    label."""
+    """A table of every document of every finding: finding (its place, from 1), kind, tokens, part,
+    row, label."""
     columns = {"finding": pl.Int32, "kind": pl.String, "tokens": pl.String}
     columns |= {name: ROWS[name] for name in ("part", "row", "label")}
     tables = [pl.DataFrame(schema=columns)]

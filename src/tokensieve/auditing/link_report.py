@@ -342,8 +342,8 @@ def _marks_of(folder: Path) -> list[Mark]:
 
 
 def marks_of_several_classes(tokens: Sequence[str], table: pl.DataFrame) -> list[Mark]:
-    """Each token as a mark of the class in which it is most over-represented, as 10/10 and 1/10 are
-    marks of two classes.
+    """Make each token a mark of the class in which it is most over-represented, as 10/10 and 1/10
+    are marks of two classes.
 
     The class whose tokens are in the most documents comes first; `table` has the columns token,
     class, documents and effect.

@@ -139,7 +139,7 @@ class _ColumnTokens:
 def _tokens_by_column(
     texts: Mapping[str, pl.Series], tokens: Sequence[str], tokenizer: Tokenizer, alike: bool
 ) -> list[_ColumnTokens]:
-    """Which tokens to remove from which column."""
+    """Assign each token to the column from which it is to be removed."""
     is_fields = len(texts) > 1 or isinstance(tokenizer, FieldTokenizer)
     if alike or not is_fields:
         return [_ColumnTokens(name, "", {token: token for token in tokens}) for name in texts]
@@ -165,7 +165,8 @@ def _fields_of(columns: tuple[str, ...], tokenizer: Tokenizer) -> FieldTokenizer
 
 
 def _similar_tokens(tokens: Iterable[str], split: pl.Series) -> dict[str, str]:
-    """Each token → itself if it occurs in split texts, else one like it that does, or ""."""
+    """For each token, itself if it occurs in the split texts, else a similar one that does, or
+    ""."""
     counts = split.explode().drop_nulls().alias("word").value_counts().sort("count", "word")
     spellings = {word.lower(): word for word in counts["word"]}  # the most frequent last
     frequency = {word: place for place, word in enumerate(spellings)}

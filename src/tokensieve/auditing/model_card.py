@@ -308,7 +308,7 @@ def _accuracies(sizes: Iterable[int], hits: Iterable[float]) -> pl.DataFrame:
 
 
 def _groups_by_length(tokens: Floats, right: NDArray[np.bool_]) -> pl.DataFrame:
-    """Up to five groups of documents by their length, of about equal size."""
+    """Divide documents by their length into up to five groups of about equal size."""
     edges = np.zeros(0)
     if len(tokens):
         edges = np.unique(np.quantile(tokens, np.linspace(0, 1, LENGTH_GROUPS + 1)[1:-1]))

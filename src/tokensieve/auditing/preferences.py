@@ -79,7 +79,7 @@ class PreferenceFacts:
 
     @classmethod
     def of(cls, learned: CorpusModel) -> PreferenceFacts:
-        """From a model trained on a corpus of pairs."""
+        """Compute the facts from a model trained on a corpus of pairs."""
         train = _PairsOfPart.of(learned.train)
         test = _PairsOfPart.of(learned.test)
         parts = {"train": train, "test": test}

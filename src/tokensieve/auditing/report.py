@@ -258,8 +258,8 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
 
 
 def _where_misleading(audit: AuditData, them: str) -> str:
-    """Both models in the worst group of the most serious shortcut that has one; empty if that says
-    nothing."""
+    """A sentence on the accuracy, with and without the shortcuts, where the most serious one
+    misleads most; empty if that says nothing."""
     effect = audit.misleading.without_shortcuts
     marks = [] if effect is None else [mark for mark in effect.marks if mark.groups]
     if not marks:

@@ -37,8 +37,8 @@ def limit_clause(audit: AuditData) -> str:
 
 
 def limit_sentences(audit: AuditData) -> str:
-    """From which part of each class on new words were found, and the false alarms; empty without
-    controls."""
+    """Sentences on which inserted words the search would have found, and on its false alarms; empty
+    without controls."""
     controls = audit.controls
     if controls is None or not controls.limits:
         return ""
@@ -53,7 +53,7 @@ def limit_sentences(audit: AuditData) -> str:
 
 
 def _found_from(controls: Controls, classes: Sequence[str]) -> str:
-    """From which part of each class on nearly all new words were found."""
+    """A clause with the part of each class from which on nearly all inserted words were found."""
     rates = controls.found_from_rates(classes)
     classes_of_rate: dict[float, list[str]] = {}
     for label, rate in rates.items():

@@ -78,7 +78,7 @@ def _tokens_of_shortcuts(audit: AuditData) -> set[str]:
 
 
 def predictor_tables(audit: AuditData) -> tuple[Table, ...]:
-    """For each of the largest classes, its strongest predictors with their numbers."""
+    """Tables of the strongest predictors of each of the largest classes, with their numbers."""
     labels = largest_classes(audit, MAX_CLASSES_WITH_TABLES)
     n_rows = min(MAX_TABLE_ROWS, max(MIN_TABLE_ROWS, MAX_ROWS_OF_ALL_TABLES // len(labels)))
     return tuple(
@@ -110,7 +110,8 @@ def first_class(audit: AuditData) -> str:
 
 
 def disagreements_section(audit: AuditData) -> Section:
-    """Where what the data shows and what the model attends to differ: what someone can act on."""
+    """A section on tokens to act on: those that predict a label but get little attention, and the
+    reverse."""
     blocks: list[Block] = [
         _unsupported_attention(audit),
         _ignored_predictors(audit),

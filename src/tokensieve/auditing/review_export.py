@@ -33,7 +33,8 @@ _SCHEMA = {
 
 
 def rows_to_review(audit: AnyAudit) -> pl.DataFrame:
-    """Every document of a finding, and every document whose label may be wrong, with the reason.
+    """A table of every document of a finding, and of every document whose label may be wrong, with
+    the reason.
 
     Documents whose label may be wrong come first, the least likely label first; the others follow
     in the order of the findings.
@@ -247,7 +248,7 @@ def _number(score: str) -> float:
 
 
 def _origin(row: dict[str, Any]) -> dict[str, Any]:
-    """Where a document comes from, and why it should be read."""
+    """The place from which a document comes, and why it should be read."""
     return {name: row[name] for name in ("part", "row", "reason")}
 
 

@@ -102,7 +102,7 @@ class SavedAudit:
 
     @classmethod
     def of(cls, audit: Audit) -> SavedAudit:
-        """From an audit that is still in memory."""
+        """Convert an audit that is still in memory."""
         tokens = audit.tokens.select("token", "class", "documents", *NUMBERS)
         findings = audit.findings_dict()["findings"]
         saved = _checked("the audit", audit.to_dict(), tokens, findings)
@@ -110,7 +110,7 @@ class SavedAudit:
 
     @classmethod
     def read(cls, folder: str | Path) -> SavedAudit:
-        """From the folder that `tokensieve audit` or `save` wrote.
+        """Read the folder that `tokensieve audit` or `save` wrote.
 
         Raises:
             InputError: it is another folder, or its files are damaged.
@@ -189,7 +189,7 @@ def _similar_folder(folder: Path) -> str:
 
 
 def _checked(where: str, content: Any, tokens: pl.DataFrame, findings: Any) -> SavedAudit:
-    """From the contents of the files, all of which are checked."""
+    """Build a saved audit from the contents of its files, all of which are checked."""
     summary = _checked_summary(where, content)
     n_test = summary["documents"]["test"]
     accuracy = summary["test_accuracy"]

@@ -43,7 +43,7 @@ class Swap:
 
 
 def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) -> pl.Series:
-    """Each text with all its marks replaced by their counterparts; null where it contains none.
+    """Replace all marks of each text by their counterparts; null where a text contains none.
 
     A mark is written as its counterpart is written in the texts most often, in capitals if the mark
     is.
@@ -66,7 +66,7 @@ def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) ->
 
 
 def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[TokenSpan]:
-    """Where the tokens stand, from left to right, without overlaps; the longest n-gram first."""
+    """Find the tokens in a text, from left to right, without overlaps; the longest n-gram first."""
     spans = tokenizer.spans(text)
     words = [span.token for span in spans]
     by_length = sorted((token.split(" ") for token in tokens), key=len, reverse=True)

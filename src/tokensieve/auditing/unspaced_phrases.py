@@ -163,7 +163,7 @@ def _grown(pieces: _Pieces, spans_of_texts: Sequence[Sequence[TokenSpan]]) -> _P
 def _occurrences(
     pieces: _Pieces, spans_of_texts: Sequence[Sequence[TokenSpan]]
 ) -> list[_Occurrence]:
-    """Where the pieces follow each other in their field."""
+    """Find the places where the pieces follow each other in their field."""
     occurrences = []
     n_pieces = len(pieces.words)
     for spans in spans_of_texts:

@@ -24,7 +24,7 @@ Words = tuple[str, ...]
 
 
 def direct_originals(first: Ints, words: pl.Series, n_training: int) -> Ints:
-    """For each document the first one that it repeats itself, or `NO_ORIGINAL`, shape (n,).
+    """Find for each document the first one that it repeats itself, or `NO_ORIGINAL`, shape (n,).
 
     Args:
         first: the first document of each one's group (`near_duplicates`), training documents first.

@@ -75,7 +75,8 @@ def _mean_length(strata: Sequence[TokenSums]) -> float:
 
 
 def _strata(before: TokenSums, after: TokenSums, n_classes: int) -> list[TokenSums]:
-    """For each label that occurs in both sets, the sums of its documents before and after."""
+    """For each label that occurs in both sets, add up the counts of its documents before and
+    after."""
     strata = [TokenSums.of_label(label, (before, after)) for label in range(n_classes)]
     strata = [stratum for stratum in strata if (stratum.class_sizes > 0).all()]
     if not strata:

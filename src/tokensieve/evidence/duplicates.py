@@ -41,7 +41,8 @@ DIGEST = 0  # the number of the "band" that holds a document's digest instead of
 
 
 def near_duplicates(chunks: Iterable[Chunks]) -> Ints:
-    """For each document the first that it copies or nearly copies, itself if there is none.
+    """Find for each document the first one that it copies or nearly copies; itself if there is
+    none.
 
     Documents are those of one corpus after the other; the result has shape (n,). Documents of an
     estimated similarity from `MIN_JACCARD` on are joined, and those of up to 60 words that differ
@@ -144,7 +145,8 @@ def _shingles(
 
 
 def bands(minima: Hashes, rows: NDArray[np.generic], documents: Ints) -> Iterator[pl.DataFrame]:
-    """For each band a row per document: band (from 1), its minima a, b, c and d, document.
+    """Tables, one for each band, with a row per document: band (from 1), its minima a, b, c and d,
+    document.
 
     `rows` (places or a mask) says which of the signatures are those of the documents.
     """

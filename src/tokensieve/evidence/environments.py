@@ -151,7 +151,7 @@ class Environments:
     def _judge(
         cls, names: tuple[str, ...], within: Within, result: Heterogeneity, overall: Importance
     ) -> Environments:
-        """Which types are stable, by Q and its degrees of freedom."""
+        """Judge by Q and its degrees of freedom which types are stable."""
         # fewer documents over all environments say nothing about stability
         is_known = (overall.documents >= MIN_DOCUMENTS) & (result.degrees > 0)
         p_value = result.p_value()
@@ -216,7 +216,7 @@ class Heterogeneity:
     degrees: Ints
 
     def followed_by(self, other: Heterogeneity) -> Heterogeneity:
-        """These types, and behind them others."""
+        """Append the statistics of other types."""
         return Heterogeneity(
             np.concatenate([self.ratio, other.ratio]),
             np.concatenate([self.q_statistic, other.q_statistic]),
@@ -263,7 +263,7 @@ class Sides:
 
     @classmethod
     def of(cls, sides: Sequence[GroupSums]) -> Sides:
-        """From two groups for each environment: the rest, and the class."""
+        """Take apart the sums of two groups, outside and in the class, in each environment."""
         return cls(
             a=np.stack([groups.shares[:, 1] for groups in sides]),
             b=np.stack([groups.shares[:, 0] for groups in sides]),

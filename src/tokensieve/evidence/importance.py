@@ -217,7 +217,8 @@ class Statistics:
         )
 
     def importance(self, **others: Any) -> Importance:
-        """These statistics as an `Importance`; its other attributes are passed on as they are.
+        """Convert these statistics into an `Importance`; its other attributes are passed on as they
+        are.
 
         Of two classes these are the statistics of the second, which the first mirrors.
         """

@@ -64,7 +64,8 @@ class OwnProbabilities:
 
     @classmethod
     def of(cls, p: Floats, labels: Ints) -> OwnProbabilities:
-        """From out-of-fold probabilities, shape (n, K)."""
+        """Add up the probabilities of documents' own labels, given out-of-fold probabilities, shape
+        (n, K)."""
         n_classes = p.shape[1]
         own_probability = p[np.arange(len(p)), labels]
         total = [own_probability[labels == k].sum() for k in range(n_classes)]

@@ -283,7 +283,7 @@ class PairModel:
         return np.bincount(self.types, entries, self.n_types).astype(np.float64)
 
     def with_entries(self, entries: Floats) -> sp.csr_array:
-        """Other values in the places of δ."""
+        """A matrix with other values in the places of δ."""
         d = self.differences
         return sp.csr_array((entries, self.types, d.indptr), shape=d.shape)
 
@@ -332,7 +332,7 @@ class FlipMoments:
 
     @classmethod
     def of(cls, flips: sp.csr_array) -> FlipMoments:
-        """From D of each unit (rows) and type."""
+        """Add up the moments of D, given for each unit (rows) and type."""
         flips.eliminate_zeros()
         d = flips.data
         n_types = flips.shape[1]

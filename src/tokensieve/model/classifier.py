@@ -229,7 +229,7 @@ class AttentionClassifier(ClassifierMixin, AttentionEstimator):  # type: ignore[
         return self.trained_.predictions(*self.counts_of(X))
 
     def explain(self, X: Data, label: object = None, names: Data = None) -> list[Explanation]:
-        """Each logit as a sum over the document's token types.
+        """Write each logit as a sum over the document's token types.
 
         Args:
             X: texts or counts, as in `fit`.

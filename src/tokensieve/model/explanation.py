@@ -189,7 +189,8 @@ def _side(explanation: Explanation) -> dict[str, object]:
 
 
 def compare(model: Model, first: str, second: str) -> PairExplanation:
-    """Both sides of a comparison as exact sums; the model must have been trained on pairs."""
+    """Explain both texts of a comparison as exact sums; the model must have been trained on
+    pairs."""
     if not model.pairs:
         raise InputError(
             "this model classifies single texts; to compare two, train one with --pairs"

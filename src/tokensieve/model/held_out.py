@@ -142,7 +142,7 @@ def overlapping_families(counts: Counts) -> Ints | None:
 
 
 def _presence(matrix: sp.csr_array) -> sp.csr_array:
-    """1 where a count is positive."""
+    """A matrix with 1 where a count is positive."""
     unit_values = np.ones(matrix.nnz, np.int32)
     return sp.csr_array((unit_values, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -335,7 +335,7 @@ def _partitions_of(client: Any, source: Any) -> Partitions:
 
 
 def _destination(reader: _Reader, has_test_source: bool) -> Destination:
-    """Where the documents of the source go."""
+    """Decide where the documents of the source go: to training, to testing, or to either."""
     if has_test_source or not (reader.settings.split or reader.fraction):
         return Destination.TRAINING
     return Destination.BY_COLUMN if reader.settings.split else Destination.DRAWN

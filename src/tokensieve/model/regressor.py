@@ -111,7 +111,7 @@ class AttentionRegressor(RegressorMixin, AttentionEstimator):  # type: ignore[mi
         return trained.logits(self.counts_of(X)[0])[:, 0]
 
     def explain(self, X: Data, names: Data = None) -> list[pl.DataFrame]:
-        """Each prediction as the mean label plus a sum over the document's token types.
+        """Write each prediction as the mean label plus a sum over the document's token types.
 
         Args:
             X: texts or counts, as in `fit`.

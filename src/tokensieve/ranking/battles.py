@@ -210,7 +210,7 @@ class _Rows(NamedTuple):
     notes: list[str]
 
     def followed_by(self, rows: _Rows) -> _Rows:
-        """These rows and then others, with each note once."""
+        """Append other rows; each note is kept once."""
         notes = dict.fromkeys([*self.notes, *rows.notes])
         return _Rows(pl.concat([self.frame, rows.frame]), list(notes))
 

@@ -162,7 +162,7 @@ def t_quantile(n_prompts: int) -> float:
 
 
 def model_columns(battles: Battles) -> sp.csr_array:
-    """1 for the first and −1 for the second model of each battle, shape (n, M)."""
+    """A matrix with 1 for the first and −1 for the second model of each battle, shape (n, M)."""
     return _signed_columns(battles.first, battles.second, len(battles.models))
 
 
@@ -214,7 +214,7 @@ class Design:
         return self.n_models + int(self.features.shape[1])
 
     def only(self, rows: slice | Ints) -> Design:
-        """Some of the battles."""
+        """Keep some of the battles."""
         return Design(self.first[rows], self.second[rows], self.features[rows], self.n_models)
 
     def predictor(self, coefficients: Floats) -> Floats:

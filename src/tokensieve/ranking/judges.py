@@ -107,7 +107,7 @@ def _verdicts(battles: Battles, judge: int) -> dict[_Pair, float]:
 
 
 def _same_side(fraction: float, second_fraction: float) -> float:
-    """1 if both prefer the same answer, ½ if either sees a tie, else 0."""
+    """Score an agreement: 1 if both prefer the same answer, ½ if either sees a tie, else 0."""
     agreement = winner(np.array([fraction, second_fraction])).prod()
     return float((agreement + 1) / 2)
 

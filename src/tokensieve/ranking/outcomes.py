@@ -93,7 +93,8 @@ def contradictions(outcome: Floats, scored: Floats) -> Contradictions:
 
 
 def winner(outcome: Floats) -> Floats:
-    """1 where the first model wins, −1 where the second does, 0 for a tie, nan if unknown."""
+    """The sign of each outcome: 1 where the first model wins, −1 where the second does, 0 for a
+    tie, nan if unknown."""
     return np.asarray(np.sign(outcome - FRACTIONS[Outcome.TIE]))
 
 
@@ -105,7 +106,8 @@ class Contradictions(NamedTuple):
 
 
 def score_fractions(first: pl.Series, second: pl.Series, lower_is_better: bool = False) -> Floats:
-    """1 where the first score is better, 0 where the second is, ½ for equal ones; nan for none."""
+    """The fraction of a win that scores give to the first answer: 1, 0, or ½ for equal ones; nan
+    without scores."""
     first_score = first.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     second_score = second.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     fractions: Floats = (np.sign(first_score - second_score) + 1) / 2

@@ -92,7 +92,8 @@ def _lead(data: RankingData) -> str:
 
 
 def _verdict(data: RankingData) -> str:
-    """The first thing to know: an attack on the judge, else what style changes."""
+    """One sentence with the most important result: a text that answers many prompts, else how style
+    changes the ranks."""
     if data.repeated:
         return _repeat_sentence(data.repeated[0])
     if not data.has_style:
@@ -168,7 +169,7 @@ def _chance_and_interval(effect: FeatureEffect) -> str:
 
 
 def _extrapolation(data: RankingData) -> list[Text]:
-    """Which models cannot be compared at equal length."""
+    """A paragraph that names models which cannot be compared at equal length."""
     rows = data.extrapolated
     if not rows:
         return []

@@ -178,7 +178,8 @@ def _texts_of(battles: Battles, rows: Ints) -> Ints:
 
 
 def _differences(battles: Battles, counts: sp.csr_array, texts: Ints, rows: Ints) -> sp.csr_array:
-    """Which of the two answers has each type, in the given battles; 0 in the others."""
+    """A matrix of which answer of each given battle has each type (1 or −1); 0 in the other
+    battles."""
     presence = sp.csr_array(counts, dtype=np.float64)
     presence.data[:] = 1.0
     first = np.searchsorted(texts, battles.first_text[rows])
@@ -203,7 +204,7 @@ def form_differences(battles: Battles, names: Sequence[str]) -> Floats:
 
 
 def _columns_held(matrix: sp.csr_array) -> Ints:
-    """In how many rows each column is not zero."""
+    """Count for each column the rows in which it is not zero."""
     return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
 

@@ -202,7 +202,7 @@ class Features:
         )
 
     def only(self, places: Ints | list[int]) -> Features:
-        """Some of them."""
+        """Keep some of the features."""
         return Features(
             tuple(self.names[i] for i in places),
             tuple(self.units[i] for i in places),

@@ -61,7 +61,8 @@ class ModelStanding:
 
     @property
     def move(self) -> int:
-        """By how many ranks style moves it, among the models that have both; positive is up."""
+        """The number of ranks that style moves the model up (or down, if negative), among the
+        models that have both."""
         if self.style is None or self.rank_before is None or self.style.rank is None:
             return 0
         return self.rank_before - self.style.rank
@@ -101,7 +102,7 @@ class FeatureEffect:
 def standings(
     battles: Battles, components: Components, raw: Fit, style: Fit | None, length: Floats | None
 ) -> list[ModelStanding]:
-    """Every model, the strongest by results first.
+    """Rank all models, the strongest by results first.
 
     Args:
         battles: all.

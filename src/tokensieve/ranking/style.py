@@ -74,7 +74,8 @@ def style_quantities(texts: pl.Series) -> Floats:
 
 
 def style_differences(battles: Battles) -> Floats:
-    """By how much the first answer of each battle exceeds the second, in units, shape (n, K)."""
+    """Subtract the style of the second answer of each battle from that of the first, in units,
+    shape (n, K)."""
     quantities = style_quantities(battles.texts)
     first = quantities[battles.first_text]
     second = quantities[battles.second_text]

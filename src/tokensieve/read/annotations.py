@@ -71,7 +71,7 @@ def _annotation_list(value: object, keys: Sequence[str]) -> _AnnotationList | No
 
 
 def _annotator(entry: dict[str, Any]) -> str | None:
-    """Whose annotation an object is; None if it does not say."""
+    """The name of the annotator of one annotation; None if the object does not say."""
     for key in ANNOTATOR_KEYS:
         person = entry.get(key)
         if isinstance(person, dict):

@@ -139,7 +139,8 @@ def _is_said_by(role: str, messages: Sequence[Any]) -> bool:
 
 
 def _other_role_that_differs(replies: Sequence[list[Any]], role: str) -> str:
-    """Who else says different things in several replies; "" if nobody does."""
+    """The name of another role that says different things in several replies; "" if there is
+    none."""
     others = [[message for message in reply if not has_role(message, role)] for reply in replies]
     if all(messages == others[0] for messages in others):
         return ""

@@ -28,7 +28,7 @@ def text_key(value: object) -> str | None:
 
 
 def message_role(message: dict[str, Any]) -> str:
-    """Who wrote a message, in lower case; "" if it does not say."""
+    """The role of a message's writer, in lower case; "" if it does not say."""
     role = next((message[key] for key in ROLE_KEYS if message.get(key)), "")
     return str(role).lower()
 

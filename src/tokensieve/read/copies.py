@@ -77,7 +77,8 @@ class CopyTarget:
 
 
 def copy_target(out: Path, source: str, stem: str) -> CopyTarget:
-    """Where `--out` puts a copy: the file that it names, or `stem` in the source's format."""
+    """The file that `--out` names for a copy, or `stem` in the source's format inside the folder
+    that it names."""
     if out.suffix.lower() in WRITTEN_SUFFIXES and not out.is_dir():
         return CopyTarget(out.parent, out.name, is_folder=False)
     if re.fullmatch(r"\.[A-Za-z]{2,7}", out.suffix) and not out.is_dir():

@@ -199,7 +199,7 @@ class Corpus:
 
     @cached_property
     def tied(self) -> NDArray[np.bool_]:
-        """Which documents belong to a tied pair, shape (n,)."""
+        """Mark the documents that belong to a tied pair, shape (n,)."""
         if self.pairs is None or self.pairs.position is None:
             return np.zeros(len(self.labels), dtype=np.bool_)
         return np.repeat(self.pairs.position == Outcome.TIE, 2)

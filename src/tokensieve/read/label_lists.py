@@ -48,7 +48,7 @@ class _LabelSet(NamedTuple):
 def _label_sets(
     values: Values, separator: str | None, name: str, first_row: int
 ) -> Iterator[_LabelSet]:
-    """Each cell with its labels: the entries of a list, or the parts between separators."""
+    """Yield each cell with its labels: the entries of a list, or the parts between separators."""
     for row, cell in enumerate(as_list(values), first_row):
         if missing(cell):
             yield _LabelSet(cell, None)

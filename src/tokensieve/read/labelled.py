@@ -510,7 +510,7 @@ class _ScoreAssembly(_Assembly):
         return SCORE_SIDES
 
     def _check_classes(self, kept: pl.DataFrame, classes: Sequence[str]) -> None:
-        """Any number may be a score."""
+        """Refuse nothing: any number may be a score."""
 
     def _numbered(self, kept: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
         """The frame of the corpus with scores; the class says whether each is above the mean of

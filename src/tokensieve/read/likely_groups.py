@@ -59,7 +59,7 @@ def _columns_of_names(table: SourceTable) -> Iterator[str]:
 def _read_columns(
     table: SourceTable, columns: Sequence[str], n_documents: int
 ) -> Iterator[tuple[str, pl.Series]]:
-    """Each column as text, a few of them in memory at a time."""
+    """Yield each column as text, a few of them in memory at a time."""
     at_once = max(1, CELLS_IN_MEMORY // n_documents)
     for start in range(0, len(columns), at_once):
         cells: dict[str, list[object]] = {name: [] for name in columns[start : start + at_once]}

@@ -227,7 +227,8 @@ class PairCollector(DocumentCollector):
 
 
 def _places(source: PairSource, position: Ints) -> Ints | None:
-    """Which column held the preferred answer; None if that says nothing about any pair."""
+    """For each pair, the column that held the preferred answer; None if that says nothing about any
+    pair."""
     if source.outcome_columns and len(source.columns) == 2:
         return position
     places = np.where(position == Outcome.TIE, Outcome.TIE, Outcome.UNKNOWN)
@@ -237,7 +238,7 @@ def _places(source: PairSource, position: Ints) -> Ints | None:
 
 
 def _position_notes(source: PairSource, position: Ints) -> list[str]:
-    """Where the preference came from, and how often the first answer won."""
+    """Sentences on where the preference came from, and how often the first answer won."""
     if not source.outcome_columns:
         return []
     names = ", ".join(map(repr, source.outcome_columns))

@@ -348,7 +348,7 @@ class PairReader:
     def _comparisons(
         self, row: _Row, sides: Sequence[int], outcomes: OutcomeReader | None
     ) -> Sequence[Comparison] | None:
-        """Which answers of a row are better than which; None if its winner is not usable."""
+        """Read which answers of a row are better than which; None if its winner is not usable."""
         if self._has_alternatives:
             return [
                 Comparison(better, worse)
@@ -425,7 +425,8 @@ class PairReader:
             side.add_row(prompt.first_row, prompt.answers, comparisons, unit_name, environment)
 
     def _rows(self) -> Iterator[_Row]:
-        """Every row of the table with the columns that are used, in order; numbers begin at 1."""
+        """Yield every row of the table with the columns that are used, in order; numbers begin at
+        1."""
         settings = self.settings
         token_columns = [c for columns in self._token_columns.values() for c in columns]
         names: list[str | None] = [*self.columns, *self.outcome_columns, *self._models]
@@ -489,7 +490,7 @@ class PairReader:
         return texts, answers.prompt
 
     def _words(self, row: _Row, sides: Sequence[int]) -> list[tuple[str | None, ...]]:
-        """For each answer, the word of each field.
+        """List for each answer the word of each field.
 
         Values that describe the row are marked with the answer's place.
         """

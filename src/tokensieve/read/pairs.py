@@ -105,7 +105,7 @@ def _check_several_units(corpus: Corpus, by: str | None) -> None:
 
 
 def _with_test(train: Corpus, test: Corpus) -> Corpus:
-    """Both sides as one corpus, with counts of what they share."""
+    """Join both sides into one corpus, with counts of what they share."""
     shared = _pair_keys(test).join(_pair_keys(train).unique(), on=["a", "b"], how="semi")
     train.reading.counts["test_overlap"] = shared.height
     train_pairs = _pairing(train)

@@ -166,7 +166,7 @@ class SourceSettings:
             object.__setattr__(self, "group", _groups_from(group))
 
     def _check_annotators(self) -> None:
-        """Each annotator has one column, and these hold the labels."""
+        """Raise an InputError unless each annotator has one column, and these hold the labels."""
         given = self.annotated_by or ()
         if isinstance(given, str):
             names = names_from(given)
@@ -337,7 +337,8 @@ class ReadSettings(SourceSettings):
             self._check_without_labels()
 
     def _check_outcome(self) -> None:
-        """At most one option says which answer won, and it needs the answers."""
+        """Raise an InputError unless at most one option says which answer won, and the answers are
+        named."""
         names = [name for name in ("winner", "scores", "ranks") if getattr(self, name)]
         if names and self.pairs is None:
             raise InputError(

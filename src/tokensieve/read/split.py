@@ -79,7 +79,7 @@ def _linked_by_text(units: Ints, texts: Ints) -> Ints:
 
 
 def _draw_texts(corpus: Corpus, texts: Ints, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which documents are for testing: a fraction of the texts of each class, shape (n,)."""
+    """Draw the documents for testing: a fraction of the texts of each class, shape (n,)."""
     # Texts are numbered by first appearance: other words in the same rows leave the split as it is.
     _, first = np.unique(texts, return_index=True)
     number = np.argsort(np.argsort(first))[texts]
@@ -174,7 +174,7 @@ def _parts_of_units(counts: Floats, k: int, rng: np.random.Generator) -> Ints:
 
 
 def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) -> NDArray[np.bool_]:
-    """Which items are for testing: about `share` of each class, in whole units, shape (n,).
+    """Draw the items for testing: about `share` of each class, in whole units, shape (n,).
 
     Units come in a random order, larger ones first (by powers of two), and each goes to the test
     side if that brings the class counts there closer to their targets:
@@ -207,7 +207,7 @@ def split_units(units: Ints, labels: Ints, share: float = 0.2, seed: int = 0) ->
 
 
 def draw_units(units: Ints, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which pairs are in units drawn at random until they are `share` of all, shape (n,).
+    """Draw units at random until their pairs are `share` of all; mark these pairs, shape (n,).
 
     At least one unit is drawn, and one stays.
     """

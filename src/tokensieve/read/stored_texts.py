@@ -38,7 +38,7 @@ class StoredTexts:
 
     @cached_property
     def _ends(self) -> Ints:
-        """Where each text of the file ends, preceded by 0."""
+        """The places in the file where each text ends, preceded by 0."""
         return np.cumsum(np.concatenate(self._sizes))
 
     @cached_property
@@ -48,7 +48,7 @@ class StoredTexts:
 
     @cached_property
     def _places(self) -> Ints:
-        """Which texts of the file these are, in this order, shape (n,)."""
+        """The numbers of these texts in the file, in this order, shape (n,)."""
         return np.arange(len(self._ends) - 1)
 
     def __len__(self) -> int:

@@ -184,7 +184,7 @@ class SourceTable:
         self.check_unchanged()
 
     def records(self) -> Iterator[Row]:
-        """Every row with all its fields, by name."""
+        """Yield every row with all its fields, by name."""
         if self._records is not None:
             yield from self._records()
         else:

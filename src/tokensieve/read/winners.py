@@ -147,14 +147,14 @@ def _numbers_of_columns(column: WinnerColumn, numbers: set[float]) -> Meaning | 
 
 
 def _two_numbers(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
-    """0 and 1, or 1 and 2."""
+    """Recognise 0 and 1, or 1 and 2, as names of the two answers."""
     if numbers not in ({0, 1}, {1, 2}):
         return None
     return {min(numbers): Outcome.FIRST, max(numbers): Outcome.SECOND}
 
 
 def _three_numbers(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
-    """1 and 2, and 0 or 3 for a tie."""
+    """Recognise a scale on which 1 and 2 name the answers, and 0 or 3 is a tie."""
     if numbers not in ({0, 1, 2}, {1, 2, 3}):
         return None
     return {0: Outcome.TIE, 1: Outcome.FIRST, 2: Outcome.SECOND, 3: Outcome.TIE}
@@ -169,7 +169,8 @@ def _between_one_and_two(column: WinnerColumn, numbers: set[float]) -> Meaning |
 
 
 def _likert(column: WinnerColumn, numbers: set[float]) -> Meaning | None:
-    """From 1 (the first answer is much better) to 4 and up to 10 (the second one is)."""
+    """Recognise a scale from 1 (the first answer is much better) to 4 and up to 10 (the second one
+    is)."""
     highest = max(numbers)
     are_whole = all(number.is_integer() for number in numbers)
     if not are_whole or min(numbers) != 1 or highest not in LIKERT_SIZES:

@@ -314,7 +314,7 @@ class CellText(NamedTuple):
 
     @property
     def on_one_line(self) -> str:
-        """Both, with a space between."""
+        """The text and its interval, with a space between."""
         return f"{self.text} {self.interval}".rstrip()
 
 

@@ -423,12 +423,13 @@ class _BarAxis(NamedTuple):
     width: float
 
     def percent(self, x: float) -> float:
-        """Where a number lies on the axis."""
+        """The place of a number on the axis, in percent of its length."""
         return 100 * (x - self.start) / self.width
 
 
 def _bar_axis(column: Column, values: Sequence[Any]) -> _BarAxis:
-    """From 0 to 1 for percentages and rates; else as far as the numbers go."""
+    """Choose the ends of an axis: 0 and 1 for percentages and rates, else as far as the numbers
+    go."""
     if not column.bar or column.format in ("percent", "rate"):
         return _BarAxis(0.0, 1.0)
     ends = [0.0]

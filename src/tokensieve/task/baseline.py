@@ -117,7 +117,8 @@ def _regression_of_pairs(x: sp.csr_array) -> LogisticRegression:
 
 
 def _preferred(scores: Floats) -> Floats:
-    """1 for each pair whose first answer has the higher score, ½ for a tie, else 0; shape (pairs,).
+    """Judge each pair: 1 if its first answer has the higher score, ½ for a tie, else 0; shape
+    (pairs,).
 
     `scores` has those of answers 2i and 2i + 1 of pair i.
     """
@@ -126,7 +127,8 @@ def _preferred(scores: Floats) -> Floats:
 
 
 def inverse_frequency(counts: sp.csr_array) -> Floats:
-    """1 + log((n + 1) / (documents that contain the type + 1)), shape (types,)."""
+    """The weight of rare types: 1 + log((n + 1) / (documents that contain the type + 1)), shape
+    (types,)."""
     every_row = np.arange(counts.shape[0])
     return _inverse_frequency_of_rows(counts, every_row, counts.shape[1])
 
@@ -187,7 +189,7 @@ def _blocks(counts: sp.csr_array, rows: Ints, in_pairs: bool = False) -> Iterato
 
 
 def _with_ones(x: sp.csr_array) -> sp.csr_array:
-    """With a last column for the intercept."""
+    """Append a column of ones for the intercept."""
     return sp.csr_array(sp.hstack([x, np.ones((x.shape[0], 1))]))
 
 

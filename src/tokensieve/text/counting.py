@@ -113,7 +113,7 @@ def _list_by_type(types: Positions, starts: Ints, run: slice, n_types: int) -> _
 
 
 def list_frequencies(ids: Positions, starts: Ints, n: int) -> Ints:
-    """In how many lists each of n ids occurs, shape (n,).
+    """Count the lists in which each of n ids occurs, each list once, shape (n,).
 
     List k is ids[starts[k] : starts[k + 1]]; an id that it has twice counts once.
     """

@@ -214,7 +214,7 @@ class Counts:
         return largest
 
     def top_mask(self, u: Floats) -> NDArray[np.bool_]:
-        """For each stored entry, whether its type has the highest score of its document, shape
+        """Mark the stored entries whose type has the highest score of its document, shape
         (nnz,)."""
         level = u[self.matrix.indices]
         return np.asarray(level == self.largest_per_document(level)[self.entry_documents])
@@ -269,7 +269,7 @@ class Counts:
 
 
 def score_sides(numbers: Floats, weights: Floats | None = None) -> Ints:
-    """1 for scores above their (weighted) mean, else 0, shape (n,).
+    """Mark scores above their (weighted) mean with 1, others with 0, shape (n,).
 
     These take the place of classes where documents are drawn in proportion.
     """

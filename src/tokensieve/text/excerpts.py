@@ -68,7 +68,7 @@ class Excerpt:
 
 
 def _first_place(spans: Sequence[TokenSpan], tokens: Sequence[str]) -> Place | None:
-    """Where one of the words or n-grams occurs first; None if none does."""
+    """Find the first place of any of the words or n-grams; None if none occurs."""
     names = [span.token for span in spans]
     runs = [token.split(" ") for token in tokens]
     places = []

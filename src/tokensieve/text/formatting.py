@@ -155,7 +155,7 @@ class Formatting:
         return tuple(prefix + name for prefix in self.prefixes.values() for name in FORMATTING)
 
     def bits(self, texts: pl.Series | StoredTexts) -> Bits:
-        """Which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n,
+        """Find out which of `names` hold for each text, eight to a byte (`np.packbits`), shape (n,
         ⌈features/8⌉).
 
         A text of white space only has its length and its spaces, and no end.

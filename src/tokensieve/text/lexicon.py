@@ -102,7 +102,7 @@ def _learned(
 
 
 def _every_so_many(texts: pl.Series | StoredTexts, most: int) -> pl.Series:
-    """At most so many of the texts, evenly spaced."""
+    """Choose at most so many of the texts, evenly spaced."""
     step = max(-(-len(texts) // most), 1)
     return texts.gather(np.arange(0, len(texts), step))
 

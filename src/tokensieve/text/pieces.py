@@ -104,7 +104,7 @@ class PieceTokenizer:
             return list(encoded.result())
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's pieces in order."""
+        """Split each text into pieces, in order."""
         encoded = self._encode(texts.to_list())
         pieces = pl.Series([encoding.tokens for encoding in encoded], dtype=pl.List(pl.String))
         # a space joins the words of an n-gram

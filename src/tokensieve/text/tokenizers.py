@@ -44,7 +44,7 @@ class Tokenizer(Protocol):
     """The interface that the rest of the package requires of a tokenizer."""
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's tokens in order, as a series of lists of strings."""
+        """Split each text into tokens, in order; a series of lists of strings."""
 
     def spans(self, text: str) -> list[TokenSpan]:
         """One text's tokens with their place."""
@@ -128,7 +128,7 @@ class WordTokenizer:
         return self.pattern not in WORD_TWINS and self.pattern != WORD_OR_RUN
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's tokens in order; Polars' threads share the texts."""
+        """Split each text into tokens, in order; Polars' threads share the texts."""
         column = pl.col("text")
         if self.html == "skip":
             column = column.str.replace_all(APOSTROPHE, "'").str.replace_all(SKIPPED, " ")
@@ -273,7 +273,7 @@ class FieldTokenizer:
     columns: tuple[tuple[str, ColumnKind], ...] = ()
 
     def split(self, texts: pl.Series) -> pl.Series:
-        """Each text's tokens in order."""
+        """Split each text into tokens, in order."""
         parts = []
         for document, text in enumerate(texts):
             for name, start, end in split_fields(self.fields, text):

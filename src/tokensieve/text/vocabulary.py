@@ -244,7 +244,8 @@ class Vocabulary:
 
     @property
     def _level_starts(self) -> Ints:
-        """Where the words, the 2-grams, … begin among the types, and where the last of them end."""
+        """The places among the types where the words, the 2-grams, … begin, and where the last of
+        them end."""
         sizes = [len(self.words), *map(len, self.grams)]
         return np.cumsum([0, *sizes], dtype=np.int64)
 

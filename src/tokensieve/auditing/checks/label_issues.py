@@ -139,7 +139,7 @@ def _clearest(
 
 
 def _is_clear(issues: LabelIssues, corpus: Corpus) -> NDArray[np.bool_]:
-    """Which issues are clear; of a tie, either order is right."""
+    """Mark the issues that are clear; of a tie, either order of the answers is right."""
     return (issues.margin >= CLEAR_MARGIN) & ~corpus.tied[issues.documents]
 
 

@@ -18,7 +18,7 @@ ENTRY_POINTS = "tokensieve.checks"
 
 @cache
 def all_checks() -> tuple[Check, ...]:
-    """Every check, in the order of the documentation.
+    """Instances of all checks, in the order of the documentation.
 
     Raises:
         InputError: the check of another package cannot be loaded, or lacks its name or texts.

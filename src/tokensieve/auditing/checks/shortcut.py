@@ -404,7 +404,8 @@ class Predicted:
     def of(
         cls, labels: Ints, documents: Sequence[Ints], targets: Sequence[tuple[int, ...]]
     ) -> Predicted:
-        """From the documents of each suspect, and the classes it points to."""
+        """Add up what is predicted of the documents of each suspect, and the classes that it points
+        to."""
         suspect = np.full(len(labels), -1)
         is_right = np.zeros(len(labels), dtype=bool)
         for number, (with_token, target) in enumerate(zip(documents, targets, strict=True)):

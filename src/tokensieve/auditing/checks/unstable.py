@@ -123,8 +123,8 @@ def _unstable(effects: Environments, audit: AuditContext) -> _Unstable:
 def _extreme_environments(
     effects: Environments, leans: Floats, token_type: int, label: int
 ) -> dict[str, Share]:
-    """Where the type leans to the class most and least: the fraction of its documents of the
-    class."""
+    """The environments in which documents with the type are most and least often of the class, with
+    these fractions."""
     measured = [
         (name, effect)
         for name, effect in zip(effects.names, effects.within, strict=True)

@@ -72,7 +72,7 @@ def _add_case(suite: ElementTree.Element, problem: Problem, is_failure: bool) ->
 
 
 def _described(place: Place) -> str:
-    """Where to look: file:line, or the row."""
+    """The place of a document in words: file:line, or the row."""
     if place.file is None:
         return str(place)
     file = printable(place.file)

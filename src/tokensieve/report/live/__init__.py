@@ -138,7 +138,7 @@ def _types_by_need(types: pl.DataFrame, in_sample: Ints) -> Ints:
 
 
 def _left_out(types: pl.DataFrame, order: Ints, n_kept: int) -> str:
-    """Which types the page's model leaves out."""
+    """A sentence that says which types the page's model leaves out."""
     left_out = []
     if n_kept < len(order):
         most_documents = types["documents"].to_numpy()[order[n_kept:]].max(initial=0)

@@ -90,7 +90,8 @@ def model_block(audit: InteractiveAudit, vocabulary: Vocabulary, kept: Ints, tab
 
 
 def _gram_arrays(vocabulary: Vocabulary, kept: Ints) -> Arrays:
-    """Each level's n-grams by the (n−1)-gram that they begin with and by their last word."""
+    """Describe the n-grams of each level by the (n−1)-gram that they begin with and by their last
+    word."""
     arrays: Arrays = {}
     n_words = len(vocabulary.words)
     words = kept[kept < n_words]

@@ -330,7 +330,7 @@ def plain_matches(texts: Sequence[str], token: str, tokenizer: Tokenizer) -> lis
 
 
 def _first_match(text: str, words: Sequence[str], lowercase: bool) -> Place | None:
-    """Where the words stand first."""
+    """Find the first place of the words."""
     folded = text.lower() if lowercase else text
     if len(folded) != len(text):  # a letter whose lower case is longer: places differ
         return None
@@ -344,7 +344,7 @@ def _first_match(text: str, words: Sequence[str], lowercase: bool) -> Place | No
 
 
 def _end_of_words(text: str, start: int, words: Sequence[str]) -> int | None:
-    """Where words that begin at a place end; None if they do not stand there between plain signs.
+    """The end of words that begin at a place; None if they do not stand there between plain signs.
 
     One expression for each token would take more time to compile than to match.
     """

@@ -84,7 +84,8 @@ def table_block(audit: InteractiveAudit) -> TableBlock:
 
 
 def _page_rows(audit: InteractiveAudit, side: pl.DataFrame, label: str, limit: int) -> pl.DataFrame:
-    """At most `limit` rows of a class: those named elsewhere, the extreme ones, and a sample."""
+    """Choose at most `limit` rows of a class: those named elsewhere, the extreme ones, and a
+    sample."""
     if side.height <= limit:
         return side
     names = {*audit.top_tokens[label], *audit.disagreeing, *audit.maskable}
@@ -164,7 +165,8 @@ def _meta(audit: InteractiveAudit, tokens: list[str]) -> Json:
 
 
 def _decisions_key(audit: InteractiveAudit) -> str:
-    """Under which a browser keeps a reader's decisions: the same for the same data and settings."""
+    """The key under which a browser stores a reader's decisions; equal for the same data and
+    settings."""
     decisions = [
         audit.name,
         audit.classes,

@@ -176,7 +176,8 @@ def _finite_tokens(tokens: pl.DataFrame, column: str, neutral: float) -> pl.Data
 
 
 def _points_shown(finite: pl.DataFrame, column: str, limit: int, seed: int) -> pl.DataFrame:
-    """At most `limit` types: half for the predictive ones of strongest effect, then a sample."""
+    """Choose at most `limit` types: half for the predictive ones of strongest effect, then a
+    sample."""
     if finite.height <= limit:
         return finite
     is_predictive = pl.col("quadrant").is_in(PREDICTIVE)
@@ -187,7 +188,8 @@ def _points_shown(finite: pl.DataFrame, column: str, limit: int, seed: int) -> p
 
 
 def _map_x_title(data: Mapping[str, Any]) -> str | list[str]:
-    """Which side of the horizontal axis belongs to which class; long names take two lines."""
+    """The title that names the class of either side of the horizontal axis; long names take two
+    lines."""
     others = [name for name in data["classes"] if name != data["label"]]
     label = short_name(data["label"], LONGEST_AXIS_NAME)
     other = short_name(others[0], LONGEST_AXIS_NAME) if len(others) == 1 else "others"

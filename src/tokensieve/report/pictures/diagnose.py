@@ -63,7 +63,7 @@ def use(picture: Picture) -> Specification:
 
 
 def _axis_end(rows: list[Specification]) -> float:
-    """Where the axis ends, so that the longest name fits beside the longest bar."""
+    """The end of the axis at which the longest name fits beside the longest bar."""
     highest = max((row["high"] for row in rows), default=1.0)
     letters = max((len(row["text"]) for row in rows), default=0)
     name_width = LETTER * min(letters, LONGEST_NAME)

@@ -76,7 +76,7 @@ CIRCLE_STYLE: Specification = {"opacity": 0.5, "aria": False}
 def sample_with_extremes(
     tokens: pl.DataFrame, limit: int, columns: tuple[str, ...], seed: int
 ) -> pl.DataFrame:
-    """At most `limit` rows: those at either end of a column, at most half, and a sample."""
+    """Choose at most `limit` rows: those at either end of a column, at most half, and a sample."""
     if tokens.height <= limit:
         return tokens
     n_each = limit // (4 * len(columns))
