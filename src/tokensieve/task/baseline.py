@@ -1,7 +1,7 @@
 """What TF-IDF and logistic regression predict correctly: the baseline that everybody knows.
 
 The model is that of scikit-learn's `TfidfTransformer(sublinear_tf=True)` and
-`LogisticRegression(max_iter=1000)`, by the same optimizer with the same limits; importing
+`LogisticRegression(max_iter=1000)`, by the same method with the same limits (`lbfgs`); importing
 scikit-learn takes longer than the fit.
 
 Of the counts, which other parts of an audit hold, a few million entries at a time are copied; the
@@ -17,9 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Floats, Ints, row_blocks
-
-# scikit-learn's
-OPTIONS = {"maxiter": 1000, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
+from tokensieve.task import lbfgs
 
 
 @dataclass(frozen=True)
@@ -212,20 +210,17 @@ class LogisticRegression:
         self.total_weight = weights.sum()
         self.shares = weights / self.total_weight
         self.n_outputs = len(self.classes) if len(self.classes) > 2 else 1
-        self.room = np.empty((len(labels), len(self.classes)))  # for intermediate results
-        n_penalised = x.shape[1] - has_intercept
-        self.is_penalised = np.arange(x.shape[1])[:, None] < n_penalised
+        self.n_penalised = x.shape[1] - has_intercept
 
     def fit(self, strength: float) -> Floats:
         """Coefficients, shape (columns, outputs)."""
-        from scipy.optimize import minimize  # a tenth of a second, which `train` does not need
-
         penalty = 1 / (strength * self.total_weight)
+
+        def loss(flat: Floats) -> lbfgs.Value:
+            return self._loss(flat, penalty)
+
         start = np.zeros(self.x.shape[1] * self.n_outputs)
-        solution = minimize(
-            self._loss, start, (penalty,), method="L-BFGS-B", jac=True, options=OPTIONS
-        )
-        return np.asarray(solution.x).reshape(-1, self.n_outputs)
+        return lbfgs.minimum(loss, start).reshape(-1, self.n_outputs)
 
     def predict(self, x: sp.csr_array, coefficients: Floats) -> Ints:
         """The class of each row of x, shape (n,), as a value of the labels that were fitted."""
@@ -241,26 +236,19 @@ class LogisticRegression:
     def _loss(self, flat: Floats, penalty: float) -> tuple[float, Floats]:
         """Mean cross-entropy + ½ penalty |coefficients|², and its gradient."""
         coefficients = flat.reshape(-1, self.n_outputs)
-        log_p = log_softmax(self._scores(self.x, coefficients), self.room)
-        penalised = penalty * self.is_penalised * coefficients
-        loss = (penalised * coefficients).sum() / 2
-        loss -= self.shares @ log_p[self.of_label]
+        penalised = penalty * coefficients
+        penalised[self.n_penalised :] = 0.0
+        scores = self._scores(self.x, coefficients)
+        scores -= scores.max(axis=1, keepdims=True)
+        score_of_label = scores[self.of_label]
+        exponentials = np.exp(scores, out=scores)
+        totals = exponentials.sum(axis=1)
+        cross_entropy = self.shares @ (np.log(totals) - score_of_label)
+        loss = cross_entropy + (penalised.ravel() @ flat) / 2
 
-        slope_of_scores = np.exp(log_p, out=log_p)
-        slope_of_scores[self.of_label] -= 1
-        slope_of_scores *= self.shares[:, None]
+        slope_of_scores = exponentials
+        slope_of_scores *= (self.shares / totals)[:, None]
+        slope_of_scores[self.of_label] -= self.shares
         # of two classes only the second has a score of its own
         slope = self.x.T @ slope_of_scores[:, -self.n_outputs :] + penalised
         return float(loss), slope.ravel()
-
-
-def log_softmax(scores: Floats, room: Floats) -> Floats:
-    """The logarithm of softmax of each row, in place of the scores; `room` has their shape.
-
-    `scipy.special.log_softmax` gives the same bits and makes five arrays of this size, which for 77
-    classes are most of the time of a fit.
-    """
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=room)
-    scores -= np.log(room.sum(axis=1, keepdims=True))
-    return scores
