@@ -33,6 +33,7 @@ from tokensieve.diagnose.subjects.passages import SPLITTER, learned_splitter
 from tokensieve.diagnose.subjects.units import pattern_of, units_of
 from tokensieve.errors import InputError
 from tokensieve.read.reader import read_corpus
+from tokensieve.report.blocks import Picture, Section
 from tokensieve.text.counts import Counts
 from tokensieve.text.lexicon import with_lexicon
 from tokensieve.text.tokenizers import WordTokenizer
@@ -544,6 +545,23 @@ def test_nothing_is_hidden_and_shares_are_of_measured_effects() -> None:
         assert row["share_low"] - 1e-9 <= truth <= row["share_high"] + 1e-9
         assert row["share"] == pytest.approx(truth, abs=1e-3)
     assert found.most_deciding["token"][0] == "strong"
+
+
+def test_each_picture_draws_the_measurement_that_it_names() -> None:
+    """A map said "without the word" of numbers that were measured by inserting it."""
+    texts, labels = documents(240, lambda y, rng: ["strong"] * y if rng.random() < 0.5 else [])
+    found = diagnosed(linear({"strong": 6.0, "w1": 0.5, "w2": -0.5}), texts, labels)
+    sections = [block for block in found.report().blocks if isinstance(block, Section)]
+    pictures = next(section for section in sections if section.title == "What the model relies on")
+    drawn = {picture.name: picture for picture in pictures.blocks if isinstance(picture, Picture)}
+    assert "effects" in drawn["decides"].data["axis"]
+    assert "change" in drawn["moves"].data["axis"]
+    shares = dict(found.uses.select("phrase", "share").iter_rows())
+    moves = dict(found.uses.select("phrase", "move").iter_rows())
+    for word in drawn["decides"].data["words"]:
+        assert word["x"] == pytest.approx(100 * shares[word["text"]])
+    for word in drawn["moves"].data["words"]:
+        assert word["x"] == pytest.approx(moves[word["text"]])
 
 
 def test_the_order_of_two_words_is_named() -> None:
