@@ -39,6 +39,7 @@ def last(
     return found[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heads", HEADS)
 def test_whole_data_batches_are_torch_adam_on_the_exact_gradient(heads: int) -> None:
     torch = pytest.importorskip("torch")

@@ -350,6 +350,7 @@ class Killer:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     "stages",
@@ -697,6 +698,7 @@ def test_what_a_cluster_does_not_do_is_refused(
         )
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_cut_are_read_whole_or_refused_with_the_command_that_converts_them(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -780,10 +782,10 @@ def planted_rows() -> pl.DataFrame:
     "options",
     fast_first(
         [
+            {"split": "part", "formatting": False, "thorough": False},
             {"split": "part"},
             {"split": "part", "environments": "site"},
             {"split": "part", "by": "author", "text": ("title", "text")},
-            {"split": "part", "formatting": False, "thorough": False},
         ]
     ),
     ids=str,
@@ -844,6 +846,7 @@ def many_rows() -> pl.DataFrame:
     return pl.concat([frame, near, frame[50:70], few])
 
 
+@pytest.mark.slow
 def test_copies_looked_for_in_many_groups_are_those_of_one(
     here: InProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from tokensieve.ranking.bradley_terry import Components, Estimate, Fit
 # A model is compared at equal length if at least a tenth of its battles are between answers of
 # which the longer one is at most twice as long. Fewer say next to nothing about equal length.
 MIN_COMPARABLE = 0.1
+SIMILAR_LENGTH = 1.0  # at most, of the length feature: one unit is an answer twice as long
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def win_rates(battles: Battles) -> Floats:
 
 def comparable_fraction(battles: Battles, length: Floats) -> Floats:
     """For each model, the fraction of its battles in which neither answer is over twice as long."""
-    is_similar = np.abs(length) <= 1.0
+    is_similar = np.abs(length) <= SIMILAR_LENGTH
     n_similar = np.bincount(battles.first, is_similar, len(battles.models))
     n_similar += np.bincount(battles.second, is_similar, len(battles.models))
     return n_similar / np.maximum(battles.games(), 1)
