@@ -164,6 +164,7 @@ def test_empty_documents_pass_and_huge_values_stay_finite() -> None:
     assert np.isfinite(values).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "n", [60, 2_400]
 )  # cross-validation in five parts; one part, and the training on all beside it

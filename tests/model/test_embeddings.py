@@ -120,6 +120,7 @@ def test_one_step_of_descent_is_the_theorys_step() -> None:
     )
 
 
+@pytest.mark.slow
 def test_float32_stays_near_float64() -> None:
     (counts, _), start = independent_tokens(300, 60, 12, 30, seed=5), initialise(60, 32, seed=6)
     runs = [

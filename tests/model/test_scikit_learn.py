@@ -80,6 +80,7 @@ def test_features_of_counts_are_their_columns() -> None:
     assert without_names.get_feature_names_out(X.columns).tolist() == X.columns.tolist()
 
 
+@pytest.mark.slow
 def test_texts_after_counts_leave_nothing_of_the_columns() -> None:
     model = classifier().fit(counts(), LABELS).fit(TEXTS, LABELS)
     assert not hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
@@ -123,6 +124,7 @@ def test_a_request_that_nobody_made_is_an_error(routing: None) -> None:
         cross_validate(classifier(), TEXTS, LABELS, params={"sample_weight": np.ones(60)})
 
 
+@pytest.mark.slow
 def test_parameters_are_searched_and_probabilities_calibrated() -> None:
     search = GridSearchCV(
         classifier(), {"ngrams": [1, 2], "class_weight": [None, "balanced"]}, cv=2
