@@ -122,6 +122,7 @@ def test_formatting_is_not_read() -> None:
     assert np.array_equal(baseline.baseline_correct(same_words), baseline.baseline_correct(data))
 
 
+@pytest.mark.slow
 def test_a_helper_started_early_answers_once_and_ends_with_us(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -719,6 +719,7 @@ def test_groups_that_nobody_named_are_found(words: int) -> None:
     assert "groups" not in kinds(audited(texts, labels))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copies", [1, 25])
 def test_a_text_that_was_repeated_is_evidence_once(copies: int) -> None:
     """On tweets "ly" was a shortcut: 27 copies of one of them."""
@@ -1230,6 +1231,7 @@ def test_words_of_a_class_in_another_script_are_its_language() -> None:
     assert "река" in shortcut_words(put, labels)
 
 
+@pytest.mark.slow
 def test_a_value_of_another_column_that_decides_the_label_is_a_shortcut() -> None:
     """It has its place in every document, and no text begins or ends beside it."""
     texts, labels = reviews(400, 9)

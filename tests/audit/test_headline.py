@@ -40,6 +40,7 @@ def pictures_of(report: Report) -> list[Picture]:
     return [block for block in report.blocks if isinstance(block, Picture)]
 
 
+@pytest.mark.slow
 def test_a_shortcut_is_shown_by_the_classes_of_its_documents() -> None:
     """The first picture was a map of thousands of tokens, in which a ring marked the shortcut."""
     found = reviews(400, 1, ending="!!")
@@ -57,6 +58,7 @@ def test_a_shortcut_is_shown_by_the_classes_of_its_documents() -> None:
     assert {row["class"] for row in drawn["shares"]} == set(found.classes)
 
 
+@pytest.mark.slow
 def test_rings_on_the_map_are_in_its_legend() -> None:
     found = reviews(400, 1, ending="!!")
     legends = [
@@ -67,6 +69,7 @@ def test_rings_on_the_map_are_in_its_legend() -> None:
     assert len(legends) == 1 and legends[0] is not None
 
 
+@pytest.mark.slow
 def test_long_class_names_are_written_out_on_the_map() -> None:
     """Two class names of 30 letters were cut to 14, so that they could not be told apart."""
     labels = (f"{LONG_NAME}_at_home", f"{LONG_NAME}_abroad")
@@ -89,6 +92,7 @@ def test_of_pairs_the_first_picture_shows_what_wins_at_equal_length() -> None:
     assert all(row["low"] <= row["high"] for row in drawn["intervals"])
 
 
+@pytest.mark.slow
 def test_many_classes_without_a_finding_show_the_strongest_predictor_of_each() -> None:
     rng = np.random.default_rng(0)
     words = [f"topic{name}" for name in "abcdefgh"]

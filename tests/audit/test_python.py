@@ -174,6 +174,7 @@ def test_wrong_columns_are_told_in_our_words(options: dict[str, Any], message: s
             audit(kind(frame()), QUICK, **options)
 
 
+@pytest.mark.slow
 def test_settings_by_name_and_in_an_object_are_the_same() -> None:
     settings = replace(QUICK, text="body", label="stars", ngrams=2, seed=3)
     expected, found = (
@@ -196,6 +197,7 @@ def test_a_setting_of_the_wrong_kind_is_told_in_our_words(name: str) -> None:
     assert Settings(budget="leak=0").to_dict()["budget"] == "leak=0"  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_dicts_are_read_as_columns_and_lists_of_dicts_as_rows() -> None:
     numbered = frame().with_columns(stars=pl.col("stars").replace_strict({"bad": 1, "good": 5}))
     expected = audit(numbered, QUICK, text="body", label="stars")
@@ -240,6 +242,7 @@ class Tags(HTMLParser):
             self.frames.append(dict(attrs))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_results_are_short_in_a_notebook_and_hostile_text_is_inert(expected: Audit) -> None:
     hostile = "<img src=x onerror=alert(1)>\u202e"

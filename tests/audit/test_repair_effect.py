@@ -68,6 +68,7 @@ def test_ratings_of_both_classes_are_a_mark_of_each(tmp_path: Path) -> None:
     assert {group.group for e in effect.marks for group in e.groups} >= {"inserted", "removed"}
 
 
+@pytest.mark.slow
 def test_the_first_model_against_itself_changes_nothing(audits: Path) -> None:
     effect = repair_effect(audits / "before", audits / "before", str(audits / "test.csv"))
     results = [effect.overall, *(result for e in effect.marks for result in e.groups)]

@@ -184,6 +184,7 @@ def test_a_premise_that_repeats_by_design_is_no_copy_and_the_verdict_contradicts
     assert "repeated" in {one.kind for one in again.findings}
 
 
+@pytest.mark.slow
 def test_a_headline_counts_the_documents_of_what_it_names() -> None:
     """It named a semicolon and counted the documents with double spaces, too."""
     rng = np.random.default_rng(0)

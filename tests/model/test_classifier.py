@@ -557,6 +557,7 @@ def test_a_model_is_printed_without_its_regular_expression() -> None:
     assert "Alphabetic" not in repr(again) and "pattern" not in repr(again)
 
 
+@pytest.mark.slow
 def test_groups_are_held_out_whole() -> None:
     """Forty copies of each of thirty texts with random labels: chance is all there is, and with
     their groups the model says so."""

@@ -222,6 +222,7 @@ def test_importance_has_the_bits_of_one_machine_and_the_model_its_accuracy(
     )
 
 
+@pytest.mark.slow
 def test_words_without_spaces_are_those_of_one_machine(here: InProcess) -> None:
     rng = np.random.default_rng(1)
     words = "今天 天气 公园 朋友 喜欢 吃饭 电影 学校 老师 认真 图书馆 看书 我们 一起".split()

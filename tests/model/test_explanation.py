@@ -79,6 +79,7 @@ def model(kind: str) -> AttentionClassifier:
     return AttentionClassifier(ngrams, min_documents=1, tokenizer=tokenizer).fit(texts, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", fast_first(KINDS))
 @costly(4)
 @given(text=texts_strategy)

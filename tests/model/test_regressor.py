@@ -126,6 +126,7 @@ def test_predictions_are_exact_sums_and_follow_the_score() -> None:
     assert model.predict(["unknown"])[0] == pytest.approx(scores.mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_unit_and_sign_of_the_scores_change_nothing_else() -> None:
     texts, scores = rated_texts(2)
     predicted = AttentionRegressor().fit(texts, scores).predict(texts)
@@ -133,6 +134,7 @@ def test_unit_and_sign_of_the_scores_change_nothing_else() -> None:
     assert_allclose(scaled, 20 * predicted - 7, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_order_of_documents_and_equal_weights_change_nothing() -> None:
     texts, scores = rated_texts(3)
     order = np.random.default_rng(0).permutation(len(texts))
@@ -143,6 +145,7 @@ def test_the_order_of_documents_and_equal_weights_change_nothing() -> None:
     assert_array_equal(model.values_, weighted.values_)
 
 
+@pytest.mark.slow
 def test_a_document_of_weight_zero_has_no_effect() -> None:
     texts, scores = rated_texts(4)
     weights = np.ones(len(texts))

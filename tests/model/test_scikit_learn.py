@@ -47,6 +47,7 @@ def test_log_probabilities_are_finite_where_probabilities_are_zero() -> None:
     assert np.isfinite(model.predict_log_proba(["good"])).all()
 
 
+@pytest.mark.slow
 def test_the_middle_class_has_the_smallest_expected_error() -> None:
     stars = np.tile([1, 1, 2, 4, 5, 5], 10)
     model = classifier().fit(TEXTS, stars)
@@ -68,6 +69,7 @@ def test_features_of_texts_are_tokens_and_have_no_number_of_columns() -> None:
     assert not hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
 
 
+@pytest.mark.slow
 def test_features_of_counts_are_their_columns() -> None:
     X = counts()
     model = classifier().fit(X, LABELS)
@@ -99,6 +101,7 @@ def test_names_reach_the_classifier_through_a_pipeline_whose_output_is_a_frame()
     assert set(model.tokens_) <= set(counts().columns) and len(model.tokens_) == 3
 
 
+@pytest.mark.slow
 def test_weights_and_groups_are_routed_to_where_they_are_asked_for(routing: None) -> None:
     weights = np.where(np.arange(60) % 2, 1.0, 0.0)
     groups = np.arange(60) % 6

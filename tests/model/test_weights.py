@@ -66,6 +66,7 @@ def test_from_one_start_integer_weights_train_like_repeated_documents(
     assert np.abs(u3 - u).max() > 1e-4 or np.ptp(times) == 0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_sums_medians_and_scales_count_weights_like_repeated_documents(seed: int) -> None:
@@ -110,6 +111,7 @@ def test_equal_weights_change_nothing(seed: int, weight: float) -> None:
     same_bits(fit(counts), fit(replace(counts, weights=np.full(40, weight))))
 
 
+@pytest.mark.slow
 def test_documents_of_weight_zero_are_as_good_as_not_there() -> None:
     counts, rng = made(80, 3), np.random.default_rng(1)
     weights = rng.uniform(0.5, 2, 80)

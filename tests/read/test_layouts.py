@@ -583,6 +583,7 @@ def test_bombs_and_endless_lines_stop_with_one_line(
         read_corpus(tmp_path / "sparse.jsonl")
 
 
+@pytest.mark.slow
 def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     """A cut CSV would otherwise be read as a shorter one."""
     rng = np.random.default_rng(0)
@@ -648,6 +649,7 @@ def test_a_workbook_without_its_end_is_one_line_whatever_its_size(tmp_path: Path
             read_corpus(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_a_packed_workbook_through_standard_input_outlives_its_temporary_copies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -260,6 +260,7 @@ def test_two_judges_who_reward_different_things_are_told_apart() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", fast_first(range(1, 4)))
 def test_two_judges_who_reward_the_same_are_not(seed: int) -> None:
     corpus = read_corpus(judged(seed=seed, differ=False), **JUDGED)
@@ -283,12 +284,14 @@ def test_an_environment_of_pairs_is_one_value() -> None:
         read_corpus(frame, **JUDGED)
 
 
+@pytest.mark.slow
 def test_one_judge_is_no_comparison() -> None:
     frame = judged(100).with_columns(judge=pl.lit("X"))
     with pytest.raises(InputError, match="fewer than two environments have ten pairs"):
         audit(read_corpus(frame, **JUDGED), Settings(baseline=False, thorough=False))
 
 
+@pytest.mark.slow
 def test_chance_makes_judges_differ_as_often_as_p_says() -> None:
     p = []
     for seed in range(30):
