@@ -131,7 +131,7 @@ def test_intervals_hold_in_every_setting(simulation: ModuleType) -> None:
     rng = np.random.default_rng(5)
     for sizes in simulation.SIZES:
         settings = product(simulation.LENGTHS, simulation.BURSTS)
-        runs = [simulation.coverage(sizes, kind, burst, 12, rng) for kind, burst in settings]
+        runs = [simulation.coverage(sizes, kind, burst, 6, rng) for kind, burst in settings]
         for name in simulation.STATISTICS:
             table = np.stack([run["new", name] for run in runs])
             for i, (least, _) in enumerate(simulation.STRATA):
