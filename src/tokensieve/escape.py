@@ -42,11 +42,24 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(picture, text)
 
 
-def for_display(text: str, limit: int = 80, path: bool = False) -> str:
-    """A token or label as people can read it: nothing invisible or turning; beyond `limit`
-    characters, its full length instead (unless that is longer than what is left out).
+# How many characters of a token or another name are shown, by the place where it stands.
+IN_LIST = 24  # beside other names, or in the head of a table
+IN_CELL = 30
+IN_SENTENCE = 40
+IN_TITLE = 60
+ALONE = 80
+WHOLE_SENTENCE = 400  # a sentence that quotes data is cut only where data makes it very long
 
-    Of a path only the last part: where a reader keeps files is no part of a page that is shared.
+
+def for_display(text: str, limit: int = ALONE, path: bool = False) -> str:
+    """Rewrite a token or label so that people can read it: nothing is invisible or turns the text.
+
+    Args:
+        text: any text from data.
+        limit: in characters; a longer text is cut there and its full length added (unless that is
+            longer than what is left out).
+        path: show only the last part of a path: where a reader keeps files is no part of a page
+            that is shared.
     """
     if path and ("/" in text or "\\" in text):
         text = PurePath(text).name

@@ -14,7 +14,7 @@ from tokensieve.auditing.outcomes import AccuracyChange
 from tokensieve.auditing.phrases import change_clause, quoted
 from tokensieve.auditing.saved_audit import SavedAudit
 from tokensieve.auditing.settings import CHANGES
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, IN_LIST, IN_SENTENCE, WHOLE_SENTENCE, for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.report.blocks import (
     Block,
@@ -131,7 +131,7 @@ def comparison_report(found: ComparedAudits, exceeded: Sequence[str], version: s
     blocks.append(Text(_next_step(found), only=("html",)))
     for note in found.notes:
         sentence = f"{note[:1].upper()}{note[1:]}"
-        blocks.append(Text(f"{for_display(sentence, 400)}.", style="warning"))
+        blocks.append(Text(f"{for_display(sentence, WHOLE_SENTENCE)}.", style="warning"))
     blocks.append(Section("Tokens that changed", tuple(_changes(found)), anchor="changed"))
     findings = tuple(_findings(found))
     title = "Findings before and after"
@@ -141,7 +141,9 @@ def comparison_report(found: ComparedAudits, exceeded: Sequence[str], version: s
         "earlier documents": _sizes(found.before),
         "later documents": _sizes(found.after),
     }
-    names = [for_display(saved.name, 40, path=True) for saved in (found.before, found.after)]
+    names = [
+        for_display(saved.name, IN_SENTENCE, path=True) for saved in (found.before, found.after)
+    ]
     return Report("compare", " → ".join(names), _verdict(found), tuple(blocks), about)
 
 
@@ -209,7 +211,7 @@ def _picture(found: ComparedAudits) -> list[Block]:
         after=pl.col("effect_after").fill_null(0.0) * 1000,
         kind=pl.col("change").replace_strict(CHANGES | {"": UNCHANGED}),
     )
-    listing = ", ".join(for_display(token, 24) for token in drawn["token"].head(10))
+    listing = ", ".join(for_display(token, IN_LIST) for token in drawn["token"].head(10))
     return [
         Picture(
             name="compare",
@@ -228,8 +230,8 @@ def _picture(found: ComparedAudits) -> list[Block]:
 
 def _names_of_sides(found: ComparedAudits) -> tuple[str, str]:
     """The names of both sources, or "before" and "after" if they are the same."""
-    before = for_display(found.before.name, 24, path=True)
-    after = for_display(found.after.name, 24, path=True)
+    before = for_display(found.before.name, IN_LIST, path=True)
+    after = for_display(found.after.name, IN_LIST, path=True)
     if before == after:
         return "before", "after"
     return before, after
@@ -334,7 +336,7 @@ def _row(change: dict[str, object], has_several_classes: bool) -> tuple[object, 
     """A row of the table of changes."""
     cells = [change["token"], CHANGES[str(change["change"])]]
     if has_several_classes:
-        cells.append(for_display(str(change["class"]), 30))
+        cells.append(for_display(str(change["class"]), IN_CELL))
     difference = (change["difference"], change["difference_low"], change["difference_high"])
     cells += [change["effect_before"], change["effect_after"], difference]
     cells += [change["documents_before"], change["documents_after"]]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import entr
 
 from tokensieve.arrays import Ints
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, for_display
 from tokensieve.model.attention import decide, probabilities
 from tokensieve.report.blocks import Passage
 from tokensieve.task.tasks import CorpusModel
@@ -70,10 +70,10 @@ def _passage(learned: CorpusModel, document: int, predicted: int, chances: list[
     output = 1 if learned.f.shape[1] == 1 else predicted
     row = test.counts.matrix[[document]]
     pieces = learned.model.pieces(test.corpus.texts[document], output, row)
-    class_name = for_display(class_names[predicted], 30)
+    class_name = for_display(class_names[predicted], IN_CELL)
     return Passage(
         pieces=tuple((piece[0], piece[1]) for piece in pieces),
-        label=for_display(class_names[label], 30),
+        label=for_display(class_names[label], IN_CELL),
         row=int(test.corpus.rows[document]),
         note=f"predicted {class_name} with probability {percent(float(chances[predicted]))}",
         style="good" if predicted == label else "bad",

@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from tokensieve.escape import for_display, html_table
+from tokensieve.escape import IN_SENTENCE, for_display, html_table
 from tokensieve.evidence.intervals import Share
 from tokensieve.text.excerpts import Excerpt
 
@@ -82,9 +82,9 @@ class Finding:
         return "low"
 
     def __repr__(self) -> str:
-        about = ", ".join(for_display(token, 40) for token in self.tokens[:3])
+        about = ", ".join(for_display(token, IN_SENTENCE) for token in self.tokens[:3])
         if not about and self.label:
-            about = for_display(self.label, 40)
+            about = for_display(self.label, IN_SENTENCE)
         subject = f"{self.kind}: {about}" if about else self.kind
         return f"Finding({subject}; {self.level}, {self.documents:,} documents)"
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from tokensieve.auditing.result import Audit
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, IN_TITLE, for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table, json_text
 from tokensieve.report.blocks import Block, Column, Report, Table, Text
@@ -107,7 +107,7 @@ class LabelAudits:
         have = verb(n_with_findings, "have", "has")
         return Report(
             "audit",
-            f"Audits of {for_display(self.name, 60, path=True)}",
+            f"Audits of {for_display(self.name, IN_TITLE, path=True)}",
             f"{n_with_findings:,} of {labels} {have} findings.",
             tuple(blocks),
             {"version": self.version},
@@ -128,7 +128,7 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     if row["exceeded"]:
         headline += " (exceeds the --fail-on limit)"
     return (
-        for_display(row["label"], 40),
+        for_display(row["label"], IN_SENTENCE),
         row["base_rate"],
         row["test_accuracy"],
         row["majority_accuracy"],

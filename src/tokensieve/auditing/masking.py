@@ -17,7 +17,7 @@ from tokensieve.auditing.artefacts.shapes import shape_of, stands_for_several
 from tokensieve.auditing.seam import Seam
 from tokensieve.auditing.units import Cut, glued_numbers, widened, without_empty_signature
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_TITLE, for_display
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.tokenizers import (
     FieldTokenizer,
@@ -412,7 +412,7 @@ class _Trace:
         number = ""
         if any("0" in piece for piece in self.pieces):
             number = " (0 stands for any number)"
-        phrase = for_display(" ".join(self.pieces), 60)
+        phrase = for_display(" ".join(self.pieces), IN_TITLE)
         return (
             f"masking leaves a trace: {self.n_changed:,} of the {self.n_texts:,} texts that {verb} "
             f"{phrase!r}{number} were changed, so the rest of the phrase still reveals them; "

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.paired import PairedDifference
 from tokensieve.model.attention import Model, decide, loss_and_slope, probabilities
@@ -151,7 +151,12 @@ class ModelCard:
         for k in sorted(range(len(names)), key=order)[:MAX_CLASSES]:
             recall = self.recall[k]
             rows.append(
-                (for_display(names[k], 40), _rate(recall), _rate(self.precision[k]), recall.of)
+                (
+                    for_display(names[k], IN_SENTENCE),
+                    _rate(recall),
+                    _rate(self.precision[k]),
+                    recall.of,
+                )
             )
         columns = (
             Column("Class", "text"),
@@ -171,7 +176,7 @@ class ModelCard:
         most_frequent = sorted(n_of_confusion, key=lambda pair: -n_of_confusion[pair])
         rows = []
         for pair in most_frequent[:MAX_CONFUSIONS]:
-            label, predicted = (for_display(names[k], 40) for k in pair)
+            label, predicted = (for_display(names[k], IN_SENTENCE) for k in pair)
             rows.append((label, predicted, n_of_confusion[pair]))
         columns = (
             Column("Label", "text"),

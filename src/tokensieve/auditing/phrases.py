@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, IN_SENTENCE, for_display
 from tokensieve.evidence.paired import PairedDifference
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import signed
@@ -17,7 +17,7 @@ def of_class(label: str, noun: str = "") -> str:
 
     A class whose name is not a word is "labelled 5", or "documents labelled 5".
     """
-    name = for_display(label, 40)
+    name = for_display(label, IN_SENTENCE)
     is_word = re.fullmatch(r"[^\W\d_]{2,}", label) is not None
     phrase = f"{name} {noun}" if is_word else f"{noun} labelled {name}"
     return phrase.strip()
@@ -41,7 +41,7 @@ def form_clause(token: str) -> str:
         clause = f"contain {'an' if name[0] in 'aei@' else 'a'} {name}"
     else:
         clause = f"contain “{name}”"
-    return f"{clause} in {for_display(field, 30)}" if field else clause
+    return f"{clause} in {for_display(field, IN_CELL)}" if field else clause
 
 
 UNSPECIFIC_FEATURES = frozenset(
@@ -101,7 +101,9 @@ def is_unspecific(token: str) -> bool:
 def quoted(tokens: Sequence[str], most: int = 5) -> str:
     """“a”, “b” and 3 more; formatting keeps its brackets."""
     names = [
-        for_display(token, 40) if is_formatting(token) else f"“{for_display(token, 40)}”"
+        for_display(token, IN_SENTENCE)
+        if is_formatting(token)
+        else f"“{for_display(token, IN_SENTENCE)}”"
         for token in tokens[:most]
     ]
     if len(tokens) > most:

@@ -38,7 +38,7 @@ from tokensieve.auditing.report_tokens import (
     token_map,
 )
 from tokensieve.auditing.task_sections import TaskSections, task_sections
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, IN_TITLE, for_display
 from tokensieve.report.blocks import (
     PAGE,
     Block,
@@ -94,7 +94,7 @@ def audit_report(audit: AuditData, about: Mapping[str, object]) -> Report:
     verdict = _verdict(audit)
     return Report(
         "audit",
-        f"Audit of {for_display(audit.name, 60, path=True)}",
+        f"Audit of {for_display(audit.name, IN_TITLE, path=True)}",
         verdict,
         (
             *_first_screen(audit, sections, verdict),
@@ -132,7 +132,7 @@ def _verdict(audit: AuditData) -> str:
         n_tokens = audit.over_budget["token"].n_unique()
         exceed = verb(n_tokens, "exceed")
         return f"{plural(n_tokens, 'token')} {exceed} the limit {audit.settings.budget}."
-    source = for_display(audit.name, 60, path=True)
+    source = for_display(audit.name, IN_TITLE, path=True)
     if audit.n_predictive == 0:  # then no shortcut could have been found
         return (
             f"No token in {source} predicts the label better than chance{_group_clause(audit)}, so "
@@ -302,7 +302,7 @@ def _misleading_sections(audit: AuditData) -> list[Section]:
     if other is not None:
         sections.append(
             Section(
-                f"Predictions of {for_display(other.names[0], 60, path=True)}",
+                f"Predictions of {for_display(other.names[0], IN_TITLE, path=True)}",
                 (Text(_other_sentence(other)), other.table()),
                 anchor="predictions",
             )
@@ -542,7 +542,7 @@ def _reading_section(audit: AuditData) -> Section:
         Column("Uninformative token", "signed"),
     )
     rows = [
-        (for_display(label, 60), audit.class_documents[label], audit.neutral[label])
+        (for_display(label, IN_TITLE), audit.class_documents[label], audit.neutral[label])
         for label in audit.classes[:MAX_CLASS_ROWS]
     ]
     note = "Uninformative token: the posterior difference of a token unrelated to the class."
@@ -610,7 +610,7 @@ def _over_budget_table(audit: AuditData) -> Table:
         rows.append(
             (
                 token["token"],
-                for_display(token["class"], 30),
+                for_display(token["class"], IN_CELL),
                 token["posterior_difference"],
                 token["documents"],
                 token["documents"] / audit.documents["train"],

@@ -13,7 +13,7 @@ from tokensieve.auditing.next_steps import (
     next_commands,
 )
 from tokensieve.auditing.phrases import form_clause, quoted
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, IN_SENTENCE, for_display
 from tokensieve.report.blocks import (
     EVERYWHERE,
     PAGE,
@@ -84,7 +84,7 @@ def findings_section(audit: AuditData) -> Section:
 
 def _not_judged(audit: AuditData) -> str:
     """Says which labels were not checked, and why."""
-    labels = [for_display(label, 40) for label in audit.labels_not_judged]
+    labels = [for_display(label, IN_SENTENCE) for label in audit.labels_not_judged]
     n_more = len(labels) - MAX_LABELS_NAMED
     named = ", ".join(labels[:MAX_LABELS_NAMED])
     if n_more > 0:
@@ -108,7 +108,7 @@ def _limit_blocks(audit: AuditData) -> list[Block]:
     if not audit.fails:
         return [Text(f"Nothing exceeds the limit {audit.settings.budget}.", style="good")]
     tokens = audit.over_budget["token"].unique(maintain_order=True).to_list()
-    names = [for_display(token, 40) for token in tokens[:MAX_OVER_BUDGET_NAMED]]
+    names = [for_display(token, IN_SENTENCE) for token in tokens[:MAX_OVER_BUDGET_NAMED]]
     names += audit.exceeded
     text = f"This audit exceeds the limit {audit.settings.budget}: {', '.join(names)}."
     if tokens:
@@ -169,7 +169,8 @@ def evidence_blocks(finding: Finding, details: Sequence[str]) -> list[Block]:
     lengths = [token for token in tokens if "⟨length " in token]
     if lengths:
         meanings = "; ".join(
-            f"{for_display(token, 40)}: texts that {form_clause(token)}" for token in lengths
+            f"{for_display(token, IN_SENTENCE)}: texts that {form_clause(token)}"
+            for token in lengths
         )
         blocks.append(Text(f"{meanings}.", style="note", only=PAGE))
     if finding.examples:
@@ -199,7 +200,7 @@ def example_passages(finding: Finding) -> list[Passage]:
     for number, example in enumerate(finding.examples[:n_examples]):
         note = sides[number % len(sides)]
         if example.looks_like:
-            note = f"looks like {for_display(example.looks_like, 30)}"
+            note = f"looks like {for_display(example.looks_like, IN_CELL)}"
         pieces = (
             (example.before[-EXAMPLE_CHARACTERS:], 0.0),
             (example.token, 1.0),
@@ -208,7 +209,7 @@ def example_passages(finding: Finding) -> list[Passage]:
         passages.append(
             Passage(
                 pieces=tuple(piece for piece in pieces if piece[0]),
-                label=for_display(example.label, 30),
+                label=for_display(example.label, IN_CELL),
                 row=example.row,
                 note=note,
                 part="train" if is_label_issue else "",

@@ -15,7 +15,7 @@ from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.preferences import PreferenceFacts
 from tokensieve.auditing.report_cards import example_passages
 from tokensieve.auditing.report_tokens import largest_classes, strongest_picture
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_TITLE, for_display
 from tokensieve.report.blocks import PAGE, Block, Passages, Picture
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import percent, plural
@@ -76,7 +76,7 @@ class _Bar:
         n_others = sum(n for label, n in self.by_class.items() if label not in shares)
         if n_others:
             shares[OTHER_CLASSES] = n_others / n_documents
-        return {for_display(label, 60): share for label, share in shares.items()}
+        return {for_display(label, IN_TITLE): share for label, share in shares.items()}
 
 
 def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
@@ -145,7 +145,7 @@ def _classes_shown(
 def _in_order_of_colours(audit: AuditData, shown: Sequence[str]) -> list[str]:
     """The classes as `shares` names them; of two the second is blue, as on the map."""
     names = audit.classes[::-1] if len(audit.classes) == 2 else [*shown, OTHER_CLASSES]
-    return [for_display(name, 60) for name in names]
+    return [for_display(name, IN_TITLE) for name in names]
 
 
 def _wins_picture(facts: PreferenceFacts) -> Picture:
@@ -237,7 +237,7 @@ def _strongest_of_all(audit: AuditData) -> Picture:
     strongest = strongest.sort("posterior_low", descending=True)
     rows: list[dict[str, Any]] = [
         {
-            "heading": f"{quoted([row['token']])} in {for_display(row['label'], 60)}",
+            "heading": f"{quoted([row['token']])} in {for_display(row['label'], IN_TITLE)}",
             "share": _share_of_uses(row["posterior_difference"]),
             "low": _share_of_uses(row["posterior_low"]),
             "high": _share_of_uses(row["posterior_high"]),

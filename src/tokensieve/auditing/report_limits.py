@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from tokensieve.auditing.artefacts.controls import FOUND_OFTEN, RATES, Controls
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.wording import percent, plural, verb
 
 MAX_CLASSES_IN_CLAUSE = 2  # that a verdict names, if new words would be found in these only
@@ -31,7 +31,7 @@ def limit_clause(audit: AuditData) -> str:
     if len(known) < len(rates):
         classes = f"{len(known)} of the {len(rates)} classes"
         if len(known) <= MAX_CLASSES_IN_CLAUSE:
-            classes = f"class {' or '.join(for_display(label, 40) for label in known)}"
+            classes = f"class {' or '.join(for_display(label, IN_SENTENCE) for label in known)}"
     largest = percent(max(known.values()), 0)
     return f" (they would have found a new word in {largest} or more of {classes})"
 

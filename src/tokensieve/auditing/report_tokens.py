@@ -8,7 +8,7 @@ import polars as pl
 
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.table_cells import TOKEN_COLUMNS, cells_of, token_rows
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_LIST, IN_SENTENCE, for_display
 from tokensieve.report.blocks import (
     EVERYWHERE,
     PAGE,
@@ -43,7 +43,7 @@ def predictors_section(audit: AuditData) -> Section:
         tokens = [token for token in audit.top(label, 30)["token"] if token not in suspected]
         if tokens:
             only = EVERYWHERE if place < MAX_CLASSES_ON_SCREEN else PAGE
-            blocks.append(Tokens(for_display(label, 40), tuple(tokens[:10]), only=only))
+            blocks.append(Tokens(for_display(label, IN_SENTENCE), tuple(tokens[:10]), only=only))
     n_more = len(audit.classes) - MAX_CLASSES_ON_PAGE
     if n_more > 0:
         text = f"{plural(n_more, 'more class', 'more classes')} in tokens.csv."
@@ -83,7 +83,7 @@ def predictor_tables(audit: AuditData) -> tuple[Table, ...]:
     n_rows = min(MAX_TABLE_ROWS, max(MIN_TABLE_ROWS, MAX_ROWS_OF_ALL_TABLES // len(labels)))
     return tuple(
         Table(
-            f"Strongest predictors of {for_display(label, 40)}",
+            f"Strongest predictors of {for_display(label, IN_SENTENCE)}",
             TOKEN_COLUMNS,
             token_rows(audit.top(label, n_rows)),
             first=6,
@@ -147,7 +147,7 @@ def _unsupported_attention(audit: AuditData) -> Table | Text:
             row["token"],
             row["documents"],
             row["attention"],
-            for_display(row["class"], 40),
+            for_display(row["class"], IN_SENTENCE),
             row["value"],
         )
         for row in evidence.iter_rows(named=True)
@@ -206,7 +206,7 @@ def strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
     columns = ["token", "posterior_difference", "posterior_low", "posterior_high"]
     strongest = audit.top(label, 15).select(columns)
     second_class = None
-    subtitle = f"class {for_display(label, 40)}"
+    subtitle = f"class {for_display(label, IN_SENTENCE)}"
     if len(audit.classes) == 2:
         second_class = audit.top(audit.classes[0], 15).select(columns)
         subtitle = "both classes"
@@ -216,7 +216,7 @@ def strongest_picture(audit: AuditData, label: str, name: str) -> Picture:
         "neutral": audit.neutral[label],
         "subtitle": subtitle,
     }
-    names = ", ".join(for_display(token, 24) for token in strongest["token"].head(8))
+    names = ", ".join(for_display(token, IN_LIST) for token in strongest["token"].head(8))
     description = f"Strongest predictors: {names}."
     return Picture(name, "audit-top", data, "Strongest predictors", description=description)
 
@@ -237,7 +237,7 @@ def token_map(
         "limit": MAX_DOTS // (1 + 2 * n_pictured),
         "marked": tuple(marked),
     }
-    class_name = for_display(label, 40)
+    class_name = for_display(label, IN_SENTENCE)
     if of == "value":
         at_the_top = f"count as evidence for {class_name} in the model"
         title = "Data against model"
@@ -258,7 +258,7 @@ def token_map(
             f"another, choose it under “Class” and go to the map below. {caption}"
         )
     named = list(marked) or audit.top(label, 5)["token"].to_list()
-    names = ", ".join(for_display(token, 24) for token in named[:8])
+    names = ", ".join(for_display(token, IN_LIST) for token in named[:8])
     return Picture(
         name=name,
         chart="audit-map",

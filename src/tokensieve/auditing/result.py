@@ -17,7 +17,7 @@ from tokensieve.auditing.outcomes import FILE_NAME as OUTCOMES_FILE
 from tokensieve.auditing.outcomes import outcomes_table
 from tokensieve.auditing.report import audit_report
 from tokensieve.auditing.trackers import check_tracker, log_run
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import Content, csv_table, json_text
 from tokensieve.model.storage import model_files
@@ -192,7 +192,7 @@ class Audit(AuditData):
             for row in classes.head(1).iter_rows(named=True):
                 fraction = row["documents"] / self.documents["train"]
                 in_class = row["class_documents"] / row["documents"]
-                label = for_display(row["class"], 40)
+                label = for_display(row["class"], IN_SENTENCE)
                 reason = (
                     f"occurs in {row['documents']:,} documents ({fraction:.1%}), {in_class:.1%} of "
                     f"them labelled {label}"

@@ -17,7 +17,7 @@ from tokensieve.auditing.findings import Finding
 from tokensieve.auditing.outcomes import FILE_NAME, outcomes_table, read_outcomes
 from tokensieve.auditing.result import Audit
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_TITLE, for_display
 from tokensieve.evidence.intervals import Share
 from tokensieve.files import check_sums, parsed, read_regular
 
@@ -133,7 +133,7 @@ class SavedAudit:
             saved = replace(saved, outcomes=outcomes)
         page = path.resolve() / "report.html"
         if page.exists():
-            saved = replace(saved, page=f"{for_display(page.parent.name, 60)}/{page.name}")
+            saved = replace(saved, page=f"{for_display(page.parent.name, IN_TITLE)}/{page.name}")
         return saved
 
 

@@ -9,7 +9,7 @@ from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.phrases import quoted
 from tokensieve.auditing.preferences import ALIKE, PreferenceFacts
 from tokensieve.auditing.table_cells import cells_of
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.report.blocks import Block, Column, Section, Table, Text
 from tokensieve.task.tasks import Preferences, Task
 from tokensieve.wording import percent, plain, plural
@@ -146,7 +146,7 @@ def _side(facts: PreferenceFacts, part: str, noun: str) -> str:
         return pairs
     if facts.by == "prompt":
         return f"{pairs} in {plural(facts.units[part], 'prompt')}"
-    return f"{pairs} in {plural(facts.units[part], 'group')} ({for_display(facts.by, 40)})"
+    return f"{pairs} in {plural(facts.units[part], 'group')} ({for_display(facts.by, IN_SENTENCE)})"
 
 
 def _like_length_sentence(facts: PreferenceFacts) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tokensieve.cli.command import QUIET, SOURCE, command, out_option, progress_bar, say
 from tokensieve.diagnose.settings import DiagnoseSettings
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display, printable
+from tokensieve.escape import IN_TITLE, for_display, printable
 from tokensieve.options import option
 from tokensieve.progress import Clock, Progress
 
@@ -171,7 +171,7 @@ def _check_limits(
 
     judged = result.diagnoses[-1] if isinstance(result, Comparison) else result
     exceeded = judged.exceeded(limits)
-    subject = f"{for_display(names[-1], 60)}: " if len(names) > 1 else ""
+    subject = f"{for_display(names[-1], IN_TITLE)}: " if len(names) > 1 else ""
     for limit in exceeded:
         say(False, f"{subject}{limit}")
     return 3 if exceeded else 0

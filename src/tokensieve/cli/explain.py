@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import command
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display, printable
+from tokensieve.escape import IN_SENTENCE, for_display, printable
 from tokensieve.options import option
 from tokensieve.wording import plural
 
@@ -118,7 +118,7 @@ def _explain_score(model: Model, text: str, as_json: bool) -> None:
         return
     print(f"score {predicted:.3g} = mean score {mean:.3g} + contributions of the tokens")
     for row in rows[:MAX_TOKENS_PRINTED]:
-        name = for_display(str(row["token"]), 40)
+        name = for_display(str(row["token"]), IN_SENTENCE)
         print(f"{row['contribution']:+8.3f}  {name}  (attention {row['attention']:.1%})")
     if len(rows) > MAX_TOKENS_PRINTED:
         print(f"and {plural(len(rows) - MAX_TOKENS_PRINTED, 'more token')}: --json lists all")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tokensieve.cli.command import IGNORED, QUIET, command, pair_columns, say
 from tokensieve.errors import InputError
-from tokensieve.escape import for_display, printable
+from tokensieve.escape import IN_SENTENCE, for_display, printable
 from tokensieve.options import option
 from tokensieve.read.settings import SourceSettings
 from tokensieve.wording import percent, plural, verb
@@ -240,7 +240,7 @@ class _Preference:
         if self.log_loss is not None:
             share = self.first_preferred
             rate = f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
-            column = for_display(first_column, 40)
+            column = for_display(first_column, IN_SENTENCE)
             pairs = plural(self.n_pairs, "pair")
             notes.append(
                 f"{column} is predicted to win {rate} of {pairs}; log loss {self.log_loss:.4f}. "

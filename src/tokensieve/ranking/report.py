@@ -7,7 +7,7 @@ import shlex
 import polars as pl
 from scipy.special import expit
 
-from tokensieve.escape import HIDDEN, for_display, option, printable, public_address
+from tokensieve.escape import HIDDEN, IN_LIST, for_display, option, printable, public_address
 from tokensieve.evidence.intervals import Share
 from tokensieve.name_lists import joined_names
 from tokensieve.ranking.bradley_terry import Estimate
@@ -326,7 +326,7 @@ def _features_picture(data: RankingData) -> list[Picture]:
     rows = [
         {
             "rank": rank,
-            "text": for_display(effect.feature, 24),
+            "text": for_display(effect.feature, IN_LIST),
             "x": effect.joint.value,
             "low": effect.joint.low,
             "high": effect.joint.high,

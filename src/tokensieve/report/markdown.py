@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from tokensieve.escape import for_display, visible
+from tokensieve.escape import IN_SENTENCE, for_display, visible
 from tokensieve.report import blocks
 from tokensieve.report.blocks import Block, Column, Report, Section, Table, blocks_for, cell_text
 
@@ -101,7 +101,7 @@ def _facts(block: blocks.Facts) -> str:
 
 
 def _tokens(block: blocks.Tokens) -> str:
-    line = ", ".join(_safe(for_display(token, 40)) for token in block.tokens)
+    line = ", ".join(_safe(for_display(token, IN_SENTENCE)) for token in block.tokens)
     if block.title:
         line = f"{_safe(block.title)}: {line}"
     if block.more:

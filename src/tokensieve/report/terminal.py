@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
-from tokensieve.escape import for_display, printable
+from tokensieve.escape import IN_CELL, IN_LIST, IN_SENTENCE, for_display, printable
 from tokensieve.report import blocks
 from tokensieve.report.blocks import (
     Block,
@@ -104,7 +104,7 @@ def _left_out(score: Score) -> list[Text]:
     """Documents that could not be scored, by reason."""
     unknown = list(score.unknown_labels.items())[:MAX_UNKNOWN_LABELS]
     texts = [
-        Text(f"{n:,} left out: the model has no label {for_display(name, 30)!r}")
+        Text(f"{n:,} left out: the model has no label {for_display(name, IN_CELL)!r}")
         for name, n in unknown
     ]
     if score.unlabelled:
@@ -119,7 +119,7 @@ def _confusion(score: Score) -> Block:
         return Text(f"the confusion matrix of {n} classes is in summary.json")
     heads = [Column(for_display(name, 14), "count") for name in score.classes]
     rows = [
-        (for_display(name, 24), *row)
+        (for_display(name, IN_LIST), *row)
         for name, row in zip(score.classes, score.confusion.tolist(), strict=True)
     ]
     return Table("", (Column("label ↓ prediction →"), *heads), rows)
@@ -190,7 +190,7 @@ def _contributions(explained: Explanation) -> Grid:
     for row in explained.table.iter_rows(named=True):
         contribution = row["contribution"]
         grid.add_row(
-            Line(for_display(row["token"], 40)),
+            Line(for_display(row["token"], IN_SENTENCE)),
             f"{row['count']:g}",
             f"{row['attention']:.4f}",
             signed(row["value"], 3),
@@ -237,7 +237,7 @@ def _show_facts(facts: blocks.Facts, console: _Console) -> None:
 
 def _show_tokens(tokens: blocks.Tokens, console: _Console) -> None:
     title = f"{tokens.title}: " if tokens.title else ""
-    listed = ", ".join(for_display(token, 40) for token in tokens.tokens)
+    listed = ", ".join(for_display(token, IN_SENTENCE) for token in tokens.tokens)
     if tokens.more:
         listed += f" and {tokens.more:,} more"
     console.print(Line(title, style="dim") + Line(listed))

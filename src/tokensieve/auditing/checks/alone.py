@@ -20,7 +20,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.data import FewWords
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.task.refitted import RefitComparison, compare_refit
 from tokensieve.text.tokenizers import FieldTokenizer
 from tokensieve.text.vocabulary import CountedCorpus
@@ -172,15 +172,15 @@ def parts_of(train: CountedCorpus) -> Iterator[Part]:
 
     corpus = train.corpus
     for column in corpus.columns:
-        name = f"The column {for_display(column, 40)}"
+        name = f"The column {for_display(column, IN_SENTENCE)}"
         yield Part(name, types_of(column), is_column=True)
     if len(corpus.columns) > 1:
-        listed = ", ".join(for_display(column, 40) for column in corpus.columns)
+        listed = ", ".join(for_display(column, IN_SENTENCE) for column in corpus.columns)
         yield Part(f"The metadata ({listed})", types_of(*corpus.columns), is_metadata=True)
     texts = [field for field in corpus.fields if field not in corpus.columns]
     if len(texts) > 1:
         for field in texts:
-            name = f"The field {for_display(field, 40)}"
+            name = f"The field {for_display(field, IN_SENTENCE)}"
             yield Part(name, types_of(field), is_field=True)
 
 

@@ -21,7 +21,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.copies import field_values, text_fields
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import for_display, option
+from tokensieve.escape import IN_SENTENCE, for_display, option
 from tokensieve.model.attention import probabilities
 from tokensieve.read.reading_report import LikelyGroups
 from tokensieve.text.counts import Counts
@@ -126,7 +126,7 @@ class Groups(Check):
     def _of_field(self, audit: AuditContext, field: _RepeatedField) -> Finding:
         """The finding about a text field that repeats by design."""
         share = Share.count(len(field.documents), audit.train.counts.n_documents)
-        name = for_display(field.name, 40)
+        name = for_display(field.name, IN_SENTENCE)
         return self.finding(
             audit,
             severity=FIELD_WEIGHT * share.value,
@@ -149,11 +149,12 @@ class Groups(Check):
         """The finding about a column that looks like an author or a thread."""
         share = Share.count(groups.n_documents, sum(audit.totals["documents"].values()))
         excess = groups.agreement - groups.expected_agreement
+        column = for_display(groups.column, IN_SENTENCE)
         return self.finding(
             audit,
             severity=WEIGHT * share.value * excess,
             headline=(
-                f"Documents with the same value of the column “{for_display(groups.column, 40)}” "
+                f"Documents with the same value of the column “{column}” "
                 f"share a label in {percent(groups.agreement, 0)} of pairs "
                 f"({percent(groups.expected_agreement, 0)} by chance)"
             ),

@@ -13,7 +13,7 @@ from tokensieve.auditing.checks.api import (
     Labels,
     Share,
 )
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.wording import percent, plural
 
 MIN_DOCUMENTS = 20  # of fewer, a 95% interval of the class's recall is wider than ±20 points
@@ -65,7 +65,7 @@ def _headline(sizes: Ints, smallest_class: str) -> str:
     """Says how small the smallest class is, or how many are small."""
     n_smallest = int(sizes.min())
     n_small_classes = int((sizes < MIN_DOCUMENTS).sum())
-    name = for_display(smallest_class, 40)
+    name = for_display(smallest_class, IN_SENTENCE)
     if n_small_classes <= 1:
         documents = plural(n_smallest, "training document")
         return f"Class {name} has only {documents} ({percent(n_smallest / sizes.sum())})"

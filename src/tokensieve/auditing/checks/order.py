@@ -17,7 +17,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.checks.shortcut import searched_texts
 from tokensieve.auditing.phrases import of_class
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.evidence.order import (
     WINDOW,
     Pair,
@@ -114,8 +114,8 @@ def word_runs(searched: SearchedTexts) -> WordRuns:
 
 def sentence(pair: Pair, label: str) -> str:
     """A sentence on how often each order of two words has the label; no full stop."""
-    first = for_display(pair.first, 40)
-    second = for_display(pair.second, 40)
+    first = for_display(pair.first, IN_SENTENCE)
+    second = for_display(pair.second, IN_SENTENCE)
     rate = f"{percent(pair.rate, 0)} are {of_class(label)}"
     rate_elsewhere = percent(pair.rate_of_others, 0)
     documents = plural(len(pair.documents), "document")

@@ -49,7 +49,7 @@ from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import MEDIUM_SEVERITY, PROBABLE_SHORTCUT
 from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class, quoted
 from tokensieve.auditing.unspaced_phrases import is_letter_of_words
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.model.attention import decide
 from tokensieve.text.excerpts import Excerpt
 from tokensieve.text.formatting import is_formatting
@@ -571,7 +571,9 @@ def of_classes(classes: Sequence[str], noun: str = "") -> str:
         return of_class(classes[0], noun)
     shared = shared_name(classes)
     if shared:
-        in_classes = f"in {len(classes)} classes whose names begin with “{for_display(shared, 40)}”"
+        in_classes = (
+            f"in {len(classes)} classes whose names begin with “{for_display(shared, IN_SENTENCE)}”"
+        )
     else:
         named = quoted(list(classes), MAX_CLASSES_NAMED)
         in_classes = f"in {len(classes)} classes ({named})"
@@ -631,7 +633,7 @@ def one_environment(audit: AuditContext, documents: Ints) -> list[str]:
     if not is_concentrated or is_usual:
         return []
     share = Share.count(int(n_by_environment[largest]), int(n_by_environment.sum()))
-    name = for_display(names[largest], 40)
+    name = for_display(names[largest], IN_SENTENCE)
     return [
         f"{share.as_counts} of these documents are in environment {name}, so the other "
         "environments cannot confirm it"

@@ -10,7 +10,7 @@ from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.checks.api import AuditContext, Check, ConcernedDocuments, Findings, Share
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.phrases import quoted
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_CELL, IN_SENTENCE, for_display
 from tokensieve.evidence.environments import Environments
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.task.agreement import FLOOR
@@ -86,12 +86,12 @@ def _headline(tokens: list[str], extremes: dict[str, Share], noun: str, label: s
     """A sentence on the effect of the first token in two environments, and the number of other
     tokens that vary."""
     places = [
-        f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, 30)}"
+        f"{percent(share.value, 0)} of {noun} containing it in {for_display(name, IN_CELL)}"
         for name, share in extremes.items()
     ]
     headline = (
         f"{quoted(tokens[:1])} predicts the label differently in different environments: "
-        f"{' but only '.join(places)} are {for_display(label, 40)}"
+        f"{' but only '.join(places)} are {for_display(label, IN_SENTENCE)}"
     )
     n_more = len(tokens) - 1
     if not n_more:

@@ -29,7 +29,7 @@ from tokensieve.auditing.checks.api import (
 )
 from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.preferences import PreferenceFacts, log_length_ratios, preference_facts
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.text.counts import Counts
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.vocabulary import CountedCorpus
@@ -139,7 +139,7 @@ class Wins(Check):
             headline=_headline(tokens, wins, rates),
             documents=ConcernedDocuments(
                 documents,
-                rows=corpus.rows_of(documents, token=for_display(tokens[0], 40)),
+                rows=corpus.rows_of(documents, token=for_display(tokens[0], IN_SENTENCE)),
                 examples=examples,
             ),
             label=CHOSEN if wins else REJECTED,

@@ -19,7 +19,7 @@ from tokensieve.auditing.phrases import form_clause, quoted
 from tokensieve.auditing.removal import with_removal
 from tokensieve.auditing.scores.context import ScoreContext
 from tokensieve.auditing.scores.parts import alone, drift
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.evidence.duplicates import near_duplicates
 from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.evidence.score_ranks import ScoreImportance
@@ -348,7 +348,7 @@ def likely_groups(context: ScoreContext) -> Iterator[Finding]:
     groups = corpus.reading.likely_groups
     if groups is None or corpus.units is not None:
         return
-    column = for_display(groups.column, 40)
+    column = for_display(groups.column, IN_SENTENCE)
     yield Finding(
         kind="groups",
         severity=GROUPS_SEVERITY,

@@ -20,7 +20,7 @@ from tokensieve.auditing.report_cards import (
     row_commands,
     terms_section,
 )
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_TITLE, for_display
 from tokensieve.evidence.intervals import LEVEL
 from tokensieve.evidence.score_ranks import middle_ranks
 from tokensieve.report.blocks import (
@@ -79,7 +79,7 @@ def score_report(audit: ScoreAudit, about: Mapping[str, object]) -> Report:
     """The report of an audit of scores; `about` is the small print."""
     return Report(
         "audit",
-        f"Audit of {for_display(audit.name, 60, path=True)}",
+        f"Audit of {for_display(audit.name, IN_TITLE, path=True)}",
         _verdict(audit),
         (
             *_first_screen(audit),
@@ -246,7 +246,7 @@ def _token_section(audit: ScoreAudit) -> Section:
 def _token_row(row: Mapping[str, float]) -> tuple[object, ...]:
     """The cells of a token in the table of all tokens."""
     return (
-        for_display(str(row["token"]), 60),
+        for_display(str(row["token"]), IN_TITLE),
         row["documents"],
         ValueAndInterval(row["effect"], row["effect_low"], row["effect_high"]),
         row["mean_with"],

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_LIST, WHOLE_SENTENCE, for_display
 from tokensieve.evidence.importance import Category
 from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures.frame import (
@@ -125,8 +125,8 @@ def token_map(picture: Picture) -> Specification:
 
 def _category_name(name: str, label: str) -> str:
     """A category with the name of the class, if a legend has room for it: "only in spam"."""
-    is_short = len(for_display(label, 400)) <= LONGEST_LEGEND_NAME
-    return Category(name).of(for_display(label, 400) if is_short else "the class")
+    is_short = len(for_display(label, WHOLE_SENTENCE)) <= LONGEST_LEGEND_NAME
+    return Category(name).of(for_display(label, WHOLE_SENTENCE) if is_short else "the class")
 
 
 def _rings(marked: pl.DataFrame) -> list[Specification]:
@@ -423,7 +423,7 @@ def _line_ends(changes: pl.DataFrame, before: str, after: str) -> list[Specifica
     """Two rows per line: its left end, then its right end."""
     rows = []
     for change in changes.iter_rows(named=True):
-        line = {"token": for_display(change["token"], 24), "kind": change["kind"]}
+        line = {"token": for_display(change["token"], IN_LIST), "kind": change["kind"]}
         rows.append({**line, "side": before, "y": change["before"]})
         rows.append({**line, "side": after, "y": change["after"]})
     return rows

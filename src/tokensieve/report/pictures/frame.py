@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from textwrap import wrap
 from typing import Any
 
-from tokensieve.escape import for_display
+from tokensieve.escape import WHOLE_SENTENCE, for_display
 from tokensieve.report.blocks import Picture
 
 Specification = dict[str, Any]
@@ -97,7 +97,7 @@ NEUTRAL_LINE: Specification = {
 
 def short_name(label: str, most: int) -> str:
     """A class name as it fits on an axis, cut to `most` letters."""
-    name = for_display(label, 400)
+    name = for_display(label, WHOLE_SENTENCE)
     if len(name) <= most:
         return name
     return f"{name[: most - 1]}…"

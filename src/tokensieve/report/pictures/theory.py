@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from tokensieve.escape import for_display
+from tokensieve.escape import IN_LIST, for_display
 from tokensieve.report.blocks import Picture
 from tokensieve.report.pictures.frame import (
     AXIS,
@@ -178,7 +178,7 @@ def _selected_row(rank: int, token: dict[str, Any]) -> Specification:
         "held": contained,
         "chosen": chosen,
         "category": token["category"],
-        "text": f"{for_display(token['token'], 24)}: {chosen:,} of {contained:,}",
+        "text": f"{for_display(token['token'], IN_LIST)}: {chosen:,} of {contained:,}",
     }
 
 
