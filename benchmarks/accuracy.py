@@ -1,10 +1,10 @@
 """Is the model as accurate as TF-IDF + logistic regression? On every set, for several splits.
 
-    python benchmarks/accuracy.py run [--seeds 5] [--ngrams 1 2] [--only NAME …]
+    python benchmarks/accuracy.py run [--seeds 5] [--ngrams 1 2] [--only NAME …] [--documents 10000]
     python benchmarks/accuracy.py table
 
-`run` draws a fifth of each set's documents as the test set, once for each seed, at most 10,000
-documents in all, and keeps what both models predict correctly. A run that was stopped goes on
+`run` draws a fifth of each set's documents as the test set, once for each seed, of at most so
+many documents, and keeps what both models predict correctly. A run that was stopped goes on
 where it was. The baseline is that of `tokensieve audit`: sublinear TF-IDF of the same words and
 scikit-learn's logistic regression, its C chosen on held-out documents. `table` prints, for each
 set, the mean difference over the seeds with Student's interval of the seeds, and how many of the
@@ -30,8 +30,6 @@ from tokensieve.read.reader import read_corpus
 from tokensieve.task.refitted import compare_outcomes
 from tokensieve.task.tasks import train_corpus
 
-MAX_DOCUMENTS = 10_000
-NAME = "accuracy"
 COLUMNS = {  # file → text and label; the files of untuned/ have columns of these names
     "banking": ("text", "label"),
     "emotion": ("text", "label"),
@@ -45,20 +43,20 @@ UNTUNED = "allocine_fr bbc emoji finphrase germeval hwu irony medabs mpqa subj".
 SETS = [*COLUMNS, *UNTUNED]
 
 
-def documents(name: str) -> tuple[list[str], list[str]]:
+def documents(name: str, n_most: int) -> tuple[list[str], list[str]]:
     """Texts and labels of a set, an even sample of large ones."""
     folder = DATA if name in COLUMNS else DATA / "untuned"
     text, label = COLUMNS.get(name, ("text", "label"))
     table = pl.read_parquet(folder / f"{name}.parquet")
-    step = -(-table.height // MAX_DOCUMENTS)
+    step = -(-table.height // n_most)
     table = table.gather_every(step)
     return table[text].to_list(), table[label].cast(pl.String).to_list()
 
 
-def compared(name: str, ngrams: int, seed: int) -> dict[str, Any]:
+def compared(name: str, ngrams: int, seed: int, n_most: int) -> dict[str, Any]:
     """Both models on one split, as `PairedDifference.to_dict` writes it: before is the baseline."""
     settings = Settings(ngrams=ngrams, seed=seed)
-    learned = train_corpus(read_corpus(documents(name), settings), settings)
+    learned = train_corpus(read_corpus(documents(name, n_most), settings), settings)
     task = learned.task
     baseline_is_right = task.baseline(learned.train, learned.test, seed)
     is_right = task.correct(learned.f, learned.test.counts)
@@ -67,7 +65,7 @@ def compared(name: str, ngrams: int, seed: int) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> None:
     """Every set, seed by seed, so that a run that is stopped has some of everything."""
-    path = Path(__file__).with_name("results") / f"{NAME}.json"
+    path = Path(__file__).with_name("results") / f"{options.name}.json"
     figures: dict[str, Any] = {}
     if path.exists():
         figures = json.loads(path.read_text())["figures"]
@@ -77,15 +75,15 @@ def run(options: argparse.Namespace) -> None:
                 key = f"{name} {ngrams} {seed}"
                 if key in figures:
                     continue
-                figures[key] = compared(name, ngrams, seed)
-                store(NAME, figures, described("scikit-learn", "polars"))
+                figures[key] = compared(name, ngrams, seed, options.documents)
+                store(options.name, figures, described("scikit-learn", "polars"))
                 change = figures[key]["change"]
                 print(f"{key}: {change:+.4f} (p {figures[key]['p_value']:.3f})", flush=True)
 
 
 def table(options: argparse.Namespace) -> None:
     """The mean difference of each set."""
-    path = Path(__file__).with_name("results") / f"{NAME}.json"
+    path = Path(__file__).with_name("results") / f"{options.name}.json"
     figures = json.loads(path.read_text())["figures"]
     print(
         "| data | words | seeds | TF-IDF + LR | tokensieve | difference, points | better, worse |"
@@ -125,6 +123,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--ngrams", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--only", nargs="+", choices=SETS, default=SETS, metavar="NAME")
+    parser.add_argument("--documents", type=int, default=10_000, help="most of each set")
+    parser.add_argument("--name", default="accuracy", help="of the file in results/")
     options = parser.parse_args()
     {"run": run, "table": table}[options.what](options)
 

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import fisher_exact, hypergeom
 
+from tokensieve.evidence.intervals import false_discovery
 from tokensieve.evidence.order import (
     WINDOW,
+    CellTerms,
     WordRuns,
     count_pairs,
     documents_in_order,
     fisher_p,
     hypergeometric_tail,
+    interaction_z,
     predictive_pairs,
+    q_values_below,
 )
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -95,3 +99,27 @@ def test_the_hypergeometric_tail_is_scipys() -> None:
     tail = hypergeometric_tail(fewest, n_all, n_marked, n_drawn)
     scipys = hypergeom.sf(fewest - 1, n_all, n_marked, n_drawn)
     np.testing.assert_allclose(tail, scipys, rtol=1e-9, atol=1e-300)
+
+
+def test_the_interaction_is_the_log_odds_of_its_table() -> None:
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 30, (4, 50))  # with both words, one of them (twice), neither
+    sizes[3] = 200 - sizes[:3].sum(axis=0)
+    cells = rng.integers(0, sizes[:3] + 1)
+    class_size = 110
+    z = interaction_z(cells, sizes[:3], class_size, 200, CellTerms.of(200))
+    in_class = np.vstack([cells, class_size - cells.sum(axis=0)]) + 0.5
+    in_others = sizes + 1 - in_class
+    logits = np.log(in_class / in_others)
+    expected = logits[0] - logits[1] - logits[2] + logits[3]
+    assert z == pytest.approx(expected / np.sqrt((1 / in_class + 1 / in_others).sum(axis=0)))
+
+
+def test_small_q_values_are_those_of_all_tests() -> None:
+    p_value = np.random.default_rng(4).uniform(size=500) ** 4
+    of_all = false_discovery(p_value[:, None])[:, 0]
+    q_value = q_values_below(0.01, p_value)
+    is_small = of_all < 0.01
+    assert 10 < is_small.sum() < 400
+    assert np.array_equal(q_value[is_small], of_all[is_small])
+    assert (q_value[~is_small] == 1).all()

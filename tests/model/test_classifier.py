@@ -31,7 +31,7 @@ from tokensieve.model.attention import (
     probabilities,
     with_sink,
 )
-from tokensieve.model.choice import best_scale
+from tokensieve.model.choice import _last_step_before_rise, best_scale
 from tokensieve.model.classifier import AttentionClassifier
 from tokensieve.model.explanation import SINK
 from tokensieve.model.fit import fit
@@ -337,6 +337,19 @@ def test_the_scale_is_where_the_bound_on_the_loss_is_least(classes: int, caution
         bounds = [x.mean() + caution * np.std(x - losses[0]) / np.sqrt(80) for x in losses]
         found = best_scale(f + signal, prior, labels, caution=caution)
         assert found == pytest.approx(np.argmin(bounds) / 100, abs=0.01)
+
+
+@pytest.mark.parametrize("shape", [1, 3, 9])
+@pytest.mark.parametrize("root", [-0.5, 0.0, 1e-4, 0.3, 1.99, 3.0])
+def test_the_change_of_sign_is_where_halving_finds_it(root: float, shape: int) -> None:
+    def slope_at(t: float) -> float:
+        return float((t - root) ** shape + 0.1 * (t - root))
+
+    low, high = 0.0, 2.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if slope_at(middle) > 0 else (middle, high)
+    assert _last_step_before_rise(slope_at, 2.0, 2**20) == low
 
 
 @pytest.mark.parametrize(("epochs", "batch", "steps"), [(1, 1, 600), (2, 1, 1200), (3, 600, 500)])

@@ -381,12 +381,13 @@ def strongest_interaction(counts: PairCounts, first: Ints, second: Ints) -> tupl
     n_both = counts.both.sum(axis=0, dtype=np.int32)
     present = counts.present.sum(axis=0)
     n_all = int(counts.class_sizes.sum())
+    terms = CellTerms.of(n_all)
     for start in range(0, len(first), PAIRS_AT_ONCE):
         some = slice(start, start + PAIRS_AT_ONCE)
         sizes = presence_cells(n_both, present, first[some], second[some])
         for k in range(len(counts.class_sizes)):
             cells = presence_cells(counts.both[k], counts.present[k], first[some], second[some])
-            z = interaction_z(cells, sizes, int(counts.class_sizes[k]), n_all)
+            z = interaction_z(cells, sizes, int(counts.class_sizes[k]), n_all, terms)
             is_larger = z > largest[some]
             largest[some][is_larger] = z[is_larger]
             label[some][is_larger] = k
@@ -403,7 +404,7 @@ def _discoveries(
     kind: Literal["order", "joint"], tested: Tested, is_allowed: Bools, runs: WordRuns
 ) -> list[Pair]:
     """The most significant of the pairs that are discoveries, large enough and allowed."""
-    q_value = false_discovery(tested.p_value[:, None])[:, 0]
+    q_value = q_values_below(FALSE_DISCOVERIES, tested.p_value)
     is_found = (q_value < FALSE_DISCOVERIES) & (tested.lift >= MIN_LIFT) & is_allowed
     places = np.flatnonzero(is_found)
     places = places[np.argsort(tested.p_value[places], kind="stable")][: 3 * MAX_PAIRS]
@@ -423,6 +424,19 @@ def _discoveries(
         )
         for i in places.tolist()
     ]
+
+
+def q_values_below(level: float, p_value: Floats) -> Floats:
+    """Benjamini–Hochberg q-values, shape (pairs,), as far as they are below `level`; else 1.
+
+    q is the least of p′ m/rank(p′) over all p′ ≥ p, and at least p′ for each. A p′ of `level` or
+    more thus decides no q below it, and of millions of pairs only the few below it are sorted.
+    """
+    is_small = p_value < level
+    q_value = np.ones(len(p_value))
+    of_small = false_discovery(p_value[is_small][:, None], len(p_value))[:, 0]
+    q_value[is_small] = np.where(of_small < level, of_small, 1.0)
+    return q_value
 
 
 def most_deviating_class(inside: Ints, n_with: Ints, inside_all: Ints, n_all: Ints) -> Ints:
@@ -490,7 +504,31 @@ def log_choose(n: Ints, k: Ints) -> Floats:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floats:
+@dataclass(frozen=True, eq=False)
+class CellTerms:
+    """What a cell of n documents adds to L and to its variance, for n = 0, …, all documents.
+
+    There are millions of cells and thousands of values, so looking them up takes a third of the
+    time of computing them.
+
+    Attributes:
+        log: log(n + ½), shape (documents + 1,).
+        inverse: 1/(n + ½), of the same shape.
+    """
+
+    log: Floats
+    inverse: Floats
+
+    @classmethod
+    def of(cls, n_documents: int) -> CellTerms:
+        """The terms of up to so many documents."""
+        cell = np.arange(n_documents + 1) + HALF_A_DOCUMENT
+        return cls(np.log(cell), 1 / cell)
+
+
+def interaction_z(
+    cells: Ints, sizes: Ints, class_size: int, n_all: int, terms: CellTerms
+) -> Floats:
     """z of L for one class, shape (pairs,).
 
     Args:
@@ -498,14 +536,18 @@ def interaction_z(cells: Ints, sizes: Ints, class_size: int, n_all: int) -> Floa
         sizes: the same of all documents.
         class_size: the class's documents.
         n_all: all documents.
+        terms: of up to `n_all` documents.
     """
-    cells = np.vstack([cells, class_size - cells.sum(axis=0)])
-    sizes = np.vstack([sizes, n_all - sizes.sum(axis=0)])
-    in_class = cells + HALF_A_DOCUMENT
-    in_others = sizes - cells + HALF_A_DOCUMENT
-    signs = np.array([1, -1, -1, 1])
-    log_odds = signs @ np.log(in_class / in_others)
-    variance = (1 / in_class + 1 / in_others).sum(axis=0)
+    others = sizes - cells
+    with_neither = class_size - cells.sum(axis=0)
+    others_with_neither = n_all - class_size - others.sum(axis=0)
+    log_odds = np.zeros(cells.shape[1])
+    variance = np.zeros(cells.shape[1])
+    in_class = (*cells, with_neither)
+    in_others = (*others, others_with_neither)
+    for sign, of_class, of_others in zip((1, -1, -1, 1), in_class, in_others, strict=True):
+        log_odds += sign * (terms.log[of_class] - terms.log[of_others])
+        variance += terms.inverse[of_class] + terms.inverse[of_others]
     return np.asarray(log_odds / np.sqrt(variance))
 
 

@@ -203,11 +203,14 @@ def loss_and_slope(f: Floats, labels: Ints | Floats) -> tuple[Floats, Floats]:
         return loss, g[:, None]
     rows = np.arange(len(f))
     index = labels.astype(np.int64, copy=False)
-    log_total = np.logaddexp.reduce(f, axis=1)
-    g = np.exp(f - log_total[:, None])
+    below_largest = f - f.max(axis=1, keepdims=True)
+    exponentials = np.exp(below_largest)
+    total = exponentials.sum(axis=1)
+    loss = np.log(total) - below_largest[rows, index]
+    g = exponentials / total[:, None]
     g[rows, index] = 0.0
     g[rows, index] = -g.sum(axis=1)  # softmax − 1 would cancel where the prediction is certain
-    return log_total - f[rows, index], g
+    return loss, g
 
 
 def _pair_loss_and_slope(f: Floats) -> tuple[Floats, Floats]:

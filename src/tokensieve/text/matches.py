@@ -150,6 +150,8 @@ def in_ascii(text: str) -> str:
 
 def find_matches(text: str, pattern: str) -> list[Span]:
     """Start and end, in characters, of every match that Polars' regular expressions find."""
+    if not text:  # as fields of a document often are; no pattern of ours matches nothing
+        return []
     stand_in = in_ascii(text)
     if stand_in and pattern in WORD_TWINS:
         return [match.span() for match in WORD_TWINS[pattern].finditer(stand_in)]
