@@ -217,11 +217,13 @@ class DiagnosisReport:
         first = decides.row(0, named=True)
         strongest = self._strongest()
         share = percent(first["share"], 0)
+        low = percent(first["share_low"], 0)
+        high = percent(first["share_high"], 0)
         size = size_of(strongest["move"], self._unit)
         return (
             f"{start} {_capital(name_of(first))} decides most "
-            f"({share} of all effects); {name_of(strongest)} moves a prediction most: "
-            f"it {size}."
+            f"({share} of all effects, 95% CI {low} to {high}); {name_of(strongest)} moves a "
+            f"prediction most: it {size}."
         )
 
     @property
