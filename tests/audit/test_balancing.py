@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -55,6 +55,80 @@ def test_of_pairs_each_feature_wins_half(seed: int) -> None:
     result = balance(differs, np.zeros(300, dtype=np.int64))
     assert result.balanced.all()
     assert np.abs(result.weights @ differs).max() / 300 < TOLERANCE
+
+
+@st.composite
+def awkward(draw: st.DrawFn) -> tuple[Floats, Ints]:
+    """Few or many documents, classes of one, features that repeat, complement or never vary."""
+    n = draw(st.sampled_from([1, 2, 3, 7, 30, 200]))
+    n_classes = draw(st.integers(1, 4))
+    n_features = draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    labels = np.unique(rng.integers(0, n_classes, n), return_inverse=True)[1]
+    chance = rng.beta(0.4, 0.4, (n_classes, n_features))
+    features = (rng.random((n, n_features)) < chance[labels]).astype(float)
+    other = draw(st.sampled_from(["none", "copy", "complement", "constant", "signs"]))
+    if other == "copy":
+        features[:, -1] = features[:, 0]
+    elif other == "complement":
+        features[:, -1] = 1 - features[:, 0]
+    elif other == "constant":
+        features[:, 0] = 1
+    elif other == "signs":  # of pairs: which answer has the feature
+        labels = np.zeros_like(labels)
+        features *= np.sign(rng.normal(rng.normal(), 1, features.shape))
+    return features, labels
+
+
+@given(data=awkward(), several=st.booleans())
+def test_whatever_the_data_balanced_features_are_balanced_and_weights_bounded(
+    data: tuple[Floats, Ints], several: bool
+) -> None:
+    features, labels = data
+    sets = labels[:, None]
+    if several and labels.max():  # each class as a label of its own, which a document has or not
+        sets = np.column_stack([labels == k for k in range(labels.max() + 1)]).astype(np.int64)
+    result = balance(features, sets)
+    weights = result.weights
+    assert weights.shape == (len(labels),) and weights.min() > 0
+    assert weights.max() <= MAX_WEIGHT * (1 + 1e-12)
+    if not result.balanced.any():
+        assert (weights == 1).all()
+    balanced = features[:, result.balanced]
+    for of_label in sets.T:
+        np.testing.assert_allclose(
+            np.bincount(of_label, weights), np.bincount(of_label), rtol=TOLERANCE
+        )
+        by_class = rates(balanced, of_label, weights)
+        spread = by_class.max(axis=0) - by_class.min(axis=0)
+        assert spread.max(initial=0) < 2 * TOLERANCE
+        if not of_label.any():  # pairs: each feature wins half
+            assert np.abs(by_class).max(initial=0) < TOLERANCE
+    same_cell = np.unique(np.column_stack([sets, balanced]), axis=0, return_inverse=True)[1]
+    for cell in np.unique(same_cell):  # documents that do not differ in it are treated alike
+        assert np.ptp(weights[same_cell.reshape(-1) == cell]) < 1e-9
+
+
+@given(data=awkward())
+def test_a_feature_that_is_left_out_has_no_weights(data: tuple[Floats, Ints]) -> None:
+    """Against the range of rates that weights of 1/20 to 20 reach in each class, by hand."""
+    features, labels = data
+    assume(labels.max() > 0)
+    alone = features[:, :1]
+    frequencies = [float(alone[labels == k].mean()) for k in range(labels.max() + 1)]
+    lowest = max(_extreme_rate(p, smallest=True) for p in frequencies)
+    highest = min(_extreme_rate(p, smallest=False) for p in frequencies)
+    assume(lowest == highest or abs(lowest - highest) > 1e-9)
+    assert balance(alone, labels).balanced.all() == (lowest <= highest)
+
+
+def _extreme_rate(frequency: float, smallest: bool) -> float:
+    """The lowest or highest weighted frequency in a class whose weights are 1/20 to 20, mean 1."""
+    if frequency in (0.0, 1.0):
+        return frequency
+    if smallest:
+        return 1 - _extreme_rate(1 - frequency, smallest=False)
+    return min(MAX_WEIGHT * frequency, 1 - (1 - frequency) / MAX_WEIGHT)
 
 
 def test_weights_are_the_closest_to_one() -> None:
@@ -113,3 +187,7 @@ def test_weights_that_leave_too_little_evidence_are_refused() -> None:
     assert result.effective_fraction < 0.25
     with pytest.raises(InputError, match="leave out 'mark'"):
         require_enough_documents(result, ["harmless", "mark"], features, labels)
+    for name, advice in (("⟨**bold**⟩", "leave out '⟨"), ("⟨length 0–5⟩", "leave out --length")):
+        with pytest.raises(InputError, match=advice) as caught:
+            require_enough_documents(result, ["harmless", name], features, labels)
+        assert "mask" not in str(caught.value)  # it cuts words

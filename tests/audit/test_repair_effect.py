@@ -151,6 +151,10 @@ def test_predictions_are_matched_by_row(tmp_path: Path, audits: Path) -> None:
         ({"x": ["a"] * 800, "y": ["b"] * 800}, "name it with --predicted"),
         ({"prediction": ["positive"] * 800, "row": [1] * 800}, "each row of the documents once"),
         ({"prediction": ["positive"] * 9, "row": [*range(1, 10)]}, "have no row there"),
+        ({"prediction": ["positive"] * 800, "row": [*range(800)]}, "counts from 0"),
+        ({"prediction": ["Positive", "negative"] * 400}, "the class is 'positive'"),
+        ({"negative": [0.4, 2.5] * 400, "positive": [0.6, -1.5] * 400}, "row 2 .* sum to 1"),
+        ({"negative": [0.4, None] * 400, "positive": [0.6, 0.5] * 400}, "row 2 .* sum to 1"),
     ],
 )
 def test_predictions_that_do_not_match_are_refused(
@@ -160,6 +164,53 @@ def test_predictions_that_do_not_match_are_refused(
     pl.DataFrame(table).write_csv(tmp_path / "p.csv")
     with pytest.raises(InputError, match=problem):
         read_predictions(str(tmp_path / "p.csv"), corpus)
+    with pytest.raises(InputError, match="is a folder"):
+        read_predictions(str(tmp_path), corpus)
+
+
+def test_probabilities_of_the_classes_are_predictions(tmp_path: Path, audits: Path) -> None:
+    corpus = read_corpus(str(audits / "test.csv"))
+    is_positive = corpus.labels == 1
+    table = {"positive": is_positive * 0.6 + 0.2, "negative": 0.8 - is_positive * 0.6}
+    pl.DataFrame(table).write_csv(tmp_path / "p.csv")
+    predictions = read_predictions(str(tmp_path / "p.csv"), corpus)
+    assert predictions.predicted.tolist() == [corpus.classes[k] for k in corpus.labels]
+    assert predictions.note == ""
+
+
+def test_predictions_in_another_order_are_matched_by_a_column_that_the_documents_have(
+    tmp_path: Path, audits: Path
+) -> None:
+    """They were taken in the file's order, and the accuracy was that of a shuffle."""
+    frame = pl.read_csv(audits / "test.csv").with_columns(id=pl.int_range(800) * 3 + 1)
+    frame.write_csv(tmp_path / "t.csv")
+    corpus = read_corpus(str(tmp_path / "t.csv"), text="text", label="label")
+    truth = [corpus.classes[k] for k in corpus.labels]
+    shuffled = frame.with_columns(prediction="label").sample(fraction=1, shuffle=True, seed=5)
+
+    def read(columns: list[str]) -> list[str]:
+        shuffled.select(columns).write_csv(tmp_path / "p.csv")
+        documents = str(tmp_path / "t.csv")
+        return list(
+            read_predictions(str(tmp_path / "p.csv"), corpus, documents=documents).predicted
+        )
+
+    assert read(["id", "prediction"]) == truth
+    assert read(["prediction", "label", "id"]) == truth
+    assert read(["prediction"]) != truth  # nothing shows the order
+    with pytest.raises(InputError, match="values of t.csv in another order".replace(".", r"\.")):
+        read(["prediction", "label"])
+
+
+def test_predictions_that_cannot_be_right_are_named(tmp_path: Path, audits: Path) -> None:
+    corpus = read_corpus(str(audits / "test.csv"))
+    truth = [corpus.classes[k] for k in corpus.labels]
+    predicted = ["neutral", None, None, *truth[3:]]
+    table = pl.DataFrame({"prediction": predicted, "model": "a"})  # no line is empty
+    table.write_csv(tmp_path / "p.csv")
+    note = read_predictions(str(tmp_path / "p.csv"), corpus).note
+    assert "1 prediction names no class" in note and "“neutral”" in note
+    assert "2 documents have none" in note
 
 
 @pytest.mark.slow

@@ -53,6 +53,47 @@ def test_every_class_contains_the_token_equally_often(run: Run, marked: pl.DataF
     )
 
 
+def test_a_token_may_be_named_in_capitals(run: Run, marked: pl.DataFrame) -> None:
+    options = ("--text", NAMES[0], "--label", NAMES[1], "--token", "Zebra", "--out", "b.csv")
+    assert run("balance", "it's here.csv", *options)[0] == 0
+    rates = rate_by_class(pl.read_csv("b.csv"), "zebra")
+    assert rates.max() - rates.min() < 1e-5
+
+
+def test_of_several_labels_each_is_balanced(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    has_toxic = rng.random(800) < 0.4
+    has_spam = rng.random(800) < 0.3
+    has_mark = rng.random(800) < 0.1 + 0.4 * has_toxic + 0.2 * has_spam
+    texts = rng.choice(["a stone", "the river", "some glass"], 800)
+    frame = pl.DataFrame({"text": texts, "toxic": has_toxic, "spam": has_spam}).with_columns(
+        text=pl.when(pl.Series(has_mark)).then(pl.col("text") + " zebra").otherwise("text"),
+        tags=pl.concat_list(
+            *(
+                pl.when(pl.col(name)).then(pl.lit(name)).otherwise(pl.lit("plain"))
+                for name in ("toxic", "spam")
+            )
+        ),
+    )
+    frame.select("text", "tags").write_ndjson(tmp_path / "lists.jsonl")
+    frame.select("text", "toxic", "spam").write_csv(tmp_path / "columns.csv")
+    for source, labels in (
+        ("lists.jsonl", ("--label", "tags")),
+        ("columns.csv", ("--label", "toxic", "--label", "spam")),
+    ):
+        options = ("--text", "text", "--token", "zebra", "--out", f"balanced-{source}")
+        status, _, message = run("balance", source, *labels, *options)
+        assert status == 0, message
+    written = [pl.read_csv("balanced-columns.csv"), pl.read_ndjson("balanced-lists.jsonl")]
+    for weights in (table["weight"] for table in written):
+        weighted = frame.with_columns(weight=weights, has_mark=pl.Series(has_mark))
+        for name in ("toxic", "spam"):
+            rates = weighted.group_by(name).agg(
+                (pl.col("has_mark") * pl.col("weight")).sum() / pl.col("weight").sum()
+            )
+            assert rates["has_mark"].max() - rates["has_mark"].min() < 1e-5
+
+
 def test_a_folder_also_receives_a_summary_and_the_rates(run: Run, marked: pl.DataFrame) -> None:
     options = ("--text", NAMES[0], "--label", NAMES[1], "--length", "--token", "zebra")
     assert run("balance", "it's here.csv", *options, "--out", "there")[0] == 0

@@ -8,7 +8,8 @@ of rejected answers with it, so that a tie, which stands for both orders, counts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.escape import shell_word
 from tokensieve.text.tokenizers import Tokenizer, with_named_words
 from tokensieve.text.vocabulary import CountedCorpus, count_corpus
 
@@ -34,17 +36,52 @@ class RowFeatures:
 
     Attributes:
         rows: the rows in the source, from 1, shape (n,).
-        labels: class of each row, shape (n,); of scores the level; all 0 for pairs.
-        classes: the names of the classes or levels.
+        labels: class of each row, shape (n, 1); of scores the level; all 0 for pairs. If documents
+            can have several labels, shape (n, L): 1 where a row has the label, else 0.
+        classes: for each column of `labels` the names of its classes or levels.
         names: what each feature is called, J of them.
         features: z, shape (n, J).
     """
 
     rows: Ints
     labels: Ints
-    classes: tuple[str, ...]
+    classes: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
     features: Floats
+
+    def for_labels(self, labels: Sequence[RowLabels]) -> RowFeatures:
+        """The same features of rows that can have several labels, each with and without it."""
+        return replace(
+            self,
+            labels=np.column_stack([of_label.labels for of_label in labels]),
+            classes=tuple(of_label.classes for of_label in labels),
+        )
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """The classes of the rows that hold a document.
+
+    Attributes:
+        labels: class of each row, shape (n,); of scores the level; all 0 for pairs.
+        classes: the names of the classes or levels.
+    """
+
+    labels: Ints
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> RowLabels:
+        """The classes of the rows of a corpus, in the order of the rows."""
+        rows, row_of_document = np.unique(corpus.rows, return_inverse=True)
+        labels = np.zeros(len(rows), dtype=np.int64)
+        if corpus.scores is not None:
+            levels = ScoreLevels.of(corpus.scores)
+            labels[row_of_document] = levels.level
+            return cls(labels, levels.names)
+        if corpus.pairs is None:
+            labels[row_of_document] = corpus.labels
+        return cls(labels, corpus.classes)
 
 
 @dataclass(frozen=True)
@@ -113,9 +150,11 @@ def counted_features(
     places = {name: place for place, name in enumerate(names)}
     missing = [token for token in tokens if token not in places]
     if missing:
-        raise InputError(
-            f"{missing[0]!r} occurs in no document; write tokens as the audit's tokens.csv does"
-        )
+        advice = "write tokens as the audit's tokens.csv does"
+        similar = get_close_matches(missing[0], names, n=1)
+        if similar:
+            advice = f"did you mean --token {shell_word(similar[0])}?"
+        raise InputError(f"{missing[0]!r} occurs in no document; {advice}")
     chosen = list(tokens)
     if with_length and corpus.pairs is None:
         chosen += [name for name in names if LENGTH_FORM in name and name not in tokens]
@@ -167,15 +206,14 @@ def _by_row(corpus: Corpus, names: tuple[str, ...], contains: Floats) -> RowFeat
     rows, row_of_document = np.unique(corpus.rows, return_inverse=True)
     features = np.zeros((len(rows), len(names)))
     np.add.at(features, row_of_document, contains)
-    labels = np.zeros(len(rows), dtype=np.int64)
-    classes = corpus.classes
-    if corpus.scores is not None:
-        levels = ScoreLevels.of(corpus.scores)
-        classes = levels.names
-        labels[row_of_document] = levels.level
-    elif corpus.pairs is None:
-        labels[row_of_document] = corpus.labels
-    return RowFeatures(rows.astype(np.int64), labels, classes, names, features)
+    of_rows = RowLabels.of(corpus)
+    return RowFeatures(
+        rows=rows.astype(np.int64),
+        labels=of_rows.labels[:, None],
+        classes=(of_rows.classes,),
+        names=names,
+        features=features,
+    )
 
 
 def rates_by_class(data: RowFeatures, weights: Floats) -> pl.DataFrame:
@@ -185,15 +223,15 @@ def rates_by_class(data: RowFeatures, weights: Floats) -> pl.DataFrame:
     Columns: feature, class ("chosen" for pairs), before, after (fractions from 0 to 1).
     """
     is_pairs = bool((data.features < 0).any())
-    names = ["chosen"] if is_pairs else list(data.classes)
     table = []
     for j, feature in enumerate(data.names):
         values = data.features[:, j]
-        for k, name in enumerate(names):
-            is_of_class = data.labels == k
-            before = _rate(values[is_of_class], np.ones(int(is_of_class.sum())), is_pairs)
-            after = _rate(values[is_of_class], weights[is_of_class], is_pairs)
-            table.append({"feature": feature, "class": name, "before": before, "after": after})
+        for labels, classes in zip(data.labels.T, data.classes, strict=True):
+            for k, name in enumerate(["chosen"] if is_pairs else classes):
+                is_of_class = labels == k
+                before = _rate(values[is_of_class], np.ones(int(is_of_class.sum())), is_pairs)
+                after = _rate(values[is_of_class], weights[is_of_class], is_pairs)
+                table.append({"feature": feature, "class": name, "before": before, "after": after})
     return pl.DataFrame(table)
 
 

@@ -81,8 +81,9 @@ def _is_possible(train: CountedCorpus, plan: BalancePlan) -> bool:
 
 def _varies_in_every_class(data: RowFeatures, n_tokens: int) -> bool:
     """Whether every class has documents with each token and without it; quick to see."""
-    for label in np.unique(data.labels):
-        of_class = data.features[data.labels == label, :n_tokens]
+    labels = data.labels[:, 0]  # an audit is of one label
+    for label in np.unique(labels):
+        of_class = data.features[labels == label, :n_tokens]
         if (of_class.max(axis=0) == of_class.min(axis=0)).any():
             return False
     return True

@@ -12,6 +12,9 @@ z_kj is 1 if document k has feature j. For preference pairs there is one class, 
 the chosen answer has the feature, −1 if only the rejected one has it, and its weighted sum is 0:
 each feature wins half of the pairs in which the answers differ.
 
+If documents can have several labels, each label splits them into two classes, those with it and
+those without, and the constraints hold for every label.
+
 Documents of one class with the same features get the same weight, so the problem is solved for such
 cells. Its dual is smooth and convex: with the constraints written as Σ_i N_i A_ri w_i = b_r,
 
@@ -31,12 +34,14 @@ from numpy.typing import NDArray
 
 from tokensieve.arrays import Floats, Ints
 from tokensieve.errors import InputError
+from tokensieve.text.formatting import is_formatting
 
 # One document never counts as more than 20: surveys cap raked weights at 5 to 20 times the mean,
 # because beyond that a few documents decide the result (Potter & Zheng 2015).
 MAX_WEIGHT = 20.0
 # With an effective sample size below a quarter of the documents, standard errors more than double.
 MIN_EFFECTIVE_FRACTION = 0.25
+LENGTH_NAMES = ("⟨length ", "longer answer")  # of features of documents and of pairs
 TOLERANCE = 1e-6  # largest difference between classes in how often they contain a feature
 
 
@@ -68,7 +73,7 @@ class _Cells:
         cell: the cell of each document, shape (n,).
         sizes: N, documents in each cell, shape (C,).
         features: z of each cell, shape (C, J).
-        classes: class of each cell, shape (C,).
+        classes: class of each cell, shape (C, L): one column, or one for each of several labels.
     """
 
     cell: Ints
@@ -95,23 +100,35 @@ def balance(features: NDArray[np.number], labels: Ints) -> Balance:
     Args:
         features: z, shape (n, J).
         labels: class of each document, shape (n,), values 0 … K−1. All 0 for pairs: then the
-            weighted sum of every feature becomes 0.
+            weighted sum of every feature becomes 0. If documents can have several labels, shape
+            (n, L): whether each has the label, 0 or 1; the features are balanced for each of them.
     """
-    n_documents, n_features = features.shape
-    is_balanced = np.zeros(n_features, dtype=bool)
-    cells = _group_by_features(features.astype(np.float64), labels)
-    for feature in range(n_features):
-        tried = np.append(np.flatnonzero(is_balanced), feature)
-        is_balanced[feature] = _is_feasible(cells, _constraints(cells, tried))
+    n_documents = len(features)
+    cells = _group_by_features(features.astype(np.float64), labels.reshape(n_documents, -1))
+    is_balanced = _can_be_balanced(cells)
     chosen = np.flatnonzero(is_balanced)
     if not len(chosen):
         return Balance(np.ones(n_documents), is_balanced, float(n_documents))
+    weights = _closest_weights(cells, _constraints(cells, chosen))[cells.cell]
+    return Balance(weights, is_balanced, _effective_size(weights))
 
-    constraints = _constraints(cells, chosen)
-    cell_weights = _closest_weights(cells, constraints)
-    weights = cell_weights[cells.cell]
-    effective_size = weights.sum() ** 2 / (weights**2).sum()
-    return Balance(weights, is_balanced, float(effective_size))
+
+def _can_be_balanced(cells: _Cells) -> NDArray[np.bool_]:
+    """Whether weights balance each feature besides those before it that they can balance, (J,)."""
+    n_features = cells.features.shape[1]
+    everything = np.ones(n_features, dtype=np.bool_)
+    if n_features and _is_feasible(cells, _constraints(cells, np.flatnonzero(everything))):
+        return everything
+    is_balanced = np.zeros(n_features, dtype=np.bool_)
+    for feature in range(n_features):
+        tried = np.append(np.flatnonzero(is_balanced), feature)
+        is_balanced[feature] = _is_feasible(cells, _constraints(cells, tried))
+    return is_balanced
+
+
+def _effective_size(weights: Floats) -> float:
+    """Kish's effective sample size of weights, shape (n,)."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def require_enough_documents(
@@ -123,48 +140,58 @@ def require_enough_documents(
     """
     if result.effective_fraction >= MIN_EFFECTIVE_FRACTION:
         return
+    cells = _group_by_features(features.astype(np.float64), labels.reshape(len(labels), -1))
+    balanced = np.flatnonzero(result.balanced)
     sizes_without = {}
-    for j in np.flatnonzero(result.balanced).tolist():
-        without = balance(np.delete(features, j, axis=1), labels)
-        sizes_without[names[j]] = without.effective_size
+    for j in balanced.tolist():
+        without = _closest_weights(cells, _constraints(cells, balanced[balanced != j]))
+        sizes_without[names[j]] = _effective_size(without[cells.cell])
     costliest = max(sizes_without, key=lambda name: sizes_without[name])
+    advice = f"leave out {costliest!r}, or remove it from the texts with `tokensieve mask` instead"
+    if is_formatting(costliest):
+        advice = f"leave out {costliest!r}"
+    if any(name in costliest for name in LENGTH_NAMES):
+        advice = "leave out --length"
     raise InputError(
         f"these weights would leave the evidence of {result.effective_size:,.0f} of "
-        f"{len(result.weights):,} documents: leave out {costliest!r}, or remove it from the texts "
-        f"with `tokensieve mask` instead"
+        f"{len(result.weights):,} rows, which is less than {MIN_EFFECTIVE_FRACTION:.0%}: {advice}"
     )
 
 
 def _group_by_features(features: Floats, labels: Ints) -> _Cells:
-    """The cells of rows that have one label and the same features, and which cell each row is in.
+    """The cells of rows that have the same labels and features, and which cell each row is in.
 
     Args:
         features: shape (rows, J).
-        labels: shape (rows,).
+        labels: shape (rows, L).
     """
+    n_labels = labels.shape[1]
     rows = np.column_stack([labels, features])
     distinct, cell, sizes = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     return _Cells(
         cell=cell.reshape(-1),
         sizes=sizes.astype(np.float64),
-        features=distinct[:, 1:],
-        classes=distinct[:, 0].astype(np.int64),
+        features=distinct[:, n_labels:],
+        classes=distinct[:, :n_labels].astype(np.int64),
     )
 
 
 def _constraints(cells: _Cells, chosen: Ints) -> _Constraints:
     """The constraints of some features: class sizes stay, and rates agree with the last class."""
-    sizes = np.bincount(cells.classes, weights=cells.sizes)
-    n_classes = len(sizes)
-    is_in_class = np.arange(n_classes)[:, None] == cells.classes  # (K, C)
-    within_class = is_in_class / sizes[:, None]
-    rows = [within_class]
-    targets = [np.ones(n_classes)]
-    for feature in chosen:
-        rates = within_class * cells.features[:, feature]
-        difference = rates if n_classes == 1 else rates[:-1] - rates[-1]
-        rows.append(difference)
-        targets.append(np.zeros(len(difference)))
+    rows = []
+    targets = []
+    for classes in cells.classes.T:
+        sizes = np.bincount(classes, weights=cells.sizes)
+        n_classes = len(sizes)
+        is_in_class = np.arange(n_classes)[:, None] == classes  # (K, C)
+        within_class = is_in_class / sizes[:, None]
+        rows.append(within_class)
+        targets.append(np.ones(n_classes))
+        for feature in chosen:
+            rates = within_class * cells.features[:, feature]
+            difference = rates if n_classes == 1 else rates[:-1] - rates[-1]
+            rows.append(difference)
+            targets.append(np.zeros(len(difference)))
     return _Constraints(np.concatenate(rows), np.concatenate(targets))
 
 
@@ -172,7 +199,8 @@ def _is_feasible(cells: _Cells, constraints: _Constraints) -> bool:
     """Whether weights from 0 to MAX_WEIGHT satisfy the constraints, by linear programming.
 
     Weights that are all 0 where a feature occurs would satisfy every constraint, but they remove
-    documents instead of balancing them. So every cell keeps a weight of 1 / MAX_WEIGHT or more.
+    documents instead of balancing them. So only weights of 1 / MAX_WEIGHT or more count here. The
+    weights closest to 1, which are taken then, can be smaller in a few cells.
     """
     from scipy.optimize import linprog
 

@@ -8,7 +8,7 @@ models predict correctly there. The documents are the same for both models, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from tokensieve.auditing.broken_link import (
 )
 from tokensieve.auditing.phrases import quoted
 from tokensieve.errors import InputError
+from tokensieve.escape import for_display
 from tokensieve.files import parsed, read_regular
 from tokensieve.model.attention import Model, decide
 from tokensieve.model.storage import read_model
@@ -90,12 +91,14 @@ class RepairEffect:
         overall: both models on all documents.
         marks: both models where each mark misleads.
         names: what the two models are called, as columns of a table.
+        note: what a reader should know about their predictions; or "".
     """
 
     source: str
     overall: GroupAccuracy
     marks: tuple[MarkEffect, ...]
     names: tuple[str, str] = ("Before", "After")
+    note: str = ""
 
     def to_frame(self) -> pl.DataFrame:
         """A row per mark and group.
@@ -143,8 +146,14 @@ class RepairEffect:
                 _cells(f"{name}: {group_description(effect.mark, result.group)}", result)
                 for result in effect.groups
             ]
-        note = "p: a test of the documents that only one of the two models gets right."
-        return Table("", columns, tuple(rows), note=note)
+        notes = [
+            f"All documents are those of {for_display(self.source, 60, path=True)} as they are, "
+            "marks included.",
+            "p: a test of the documents that only one of the two models gets right.",
+        ]
+        if self.note:
+            notes.append(self.note)
+        return Table("", columns, tuple(rows), note=" ".join(notes))
 
     def blocks(self) -> list[Block]:
         """The section of a report on a repair."""
@@ -292,14 +301,19 @@ class RepairJudgement:
     def of_others(self, before: NamedJudge, after: NamedJudge) -> RepairEffect:
         """The same for two other models."""
         judges = (before.judge, after.judge)
-        return link_effect(self.documents, self.marks, *judges, names=(before.name, after.name))
+        names = (before.name, after.name)
+        effect = link_effect(self.documents, self.marks, *judges, names=names)
+        return replace(effect, note=" ".join(filter(None, [before.note, after.note])))
 
 
 class NamedJudge(NamedTuple):
-    """Another model: what it is called, and how it classifies groups of documents."""
+    """Another model: what it is called, how it classifies groups of documents, and what a reader
+    should know about its predictions, or "".
+    """
 
     name: str
     judge: Judge
+    note: str = ""
 
 
 def class_predictor(model: Model) -> Callable[[pl.Series], ClassNames]:

@@ -4,7 +4,7 @@ other model whose predictions are given."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -88,6 +88,7 @@ def where_misleading(
         predictions = predictions_of(learned.train.corpus, corpus, settings)
         judge = judge_of_predictions(predictions.predicted)
         other = link_effect(documents, marks, judge, own, (predictions.name, THE_MODEL))
+        other = replace(other, note=predictions.note)
     return WhereMisleading(without_shortcuts, other)
 
 
@@ -95,7 +96,10 @@ def predictions_of(train: Corpus, test: Corpus, settings: Settings) -> Predictio
     """The predictions that the settings name."""
     assert settings.predictions is not None
     n_train_rows = int(train.reading.counts["rows"])
-    return read_predictions(settings.predictions, test, settings.predicted, n_train_rows)
+    test_file = settings.test if isinstance(settings.test, str) else None
+    return read_predictions(
+        settings.predictions, test, settings.predicted, n_train_rows, documents=test_file
+    )
 
 
 def _class_names(learned: CorpusModel, logits: Floats) -> ClassNames:

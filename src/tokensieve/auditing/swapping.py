@@ -1,7 +1,7 @@
 """Counterfactual copies: the same text with the other class's mark.
 
-For marks with a counterpart (two names, two codes, two spellings), a trainer that sees each text
-with both of them under the same label cannot use the mark (Kaushik et al. 2020).
+For marks with counterparts (names, codes, spellings), a trainer that sees each text with all of
+them under the same label cannot use the mark (Kaushik et al. 2020).
 """
 
 from __future__ import annotations
@@ -11,58 +11,100 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from tokensieve.auditing.artefacts.shapes import stands_for_several
 from tokensieve.errors import InputError
 from tokensieve.text.formatting import is_formatting
 from tokensieve.text.matches import TokenSpan
 from tokensieve.text.tokenizers import Tokenizer, with_named_words
 
+MIN_SWAPPED = 2  # tokens
+
 
 @dataclass(frozen=True)
 class Swap:
-    """Two tokens, each of which replaces the other; n-grams have a space between their words."""
+    """Tokens that take each other's place, in a circle; n-grams have a space between their words.
 
-    first: str
-    second: str
+    Two tokens change places. Of three, a text with one of them gets two copies, one with each of
+    the others.
+    """
+
+    tokens: tuple[str, ...]
 
     @classmethod
     def parse(cls, written: str) -> Swap:
-        """`FIRST=SECOND`, as on the command line.
+        """`FIRST=SECOND` or `FIRST=SECOND=THIRD`, as on the command line.
 
         Raises:
-            InputError: there are not two different words.
+            InputError: there are not at least two different words, or one that stands for several.
         """
-        first, _, second = (part.strip() for part in written.partition("="))
-        if not first or not second or first == second:
+        tokens = tuple(part.strip() for part in written.split("="))
+        if len(tokens) < MIN_SWAPPED or "" in tokens or len(set(tokens)) < len(tokens):
             raise InputError(
                 f"--swap {written!r} is not of the form FIRST=SECOND with two different tokens"
             )
-        for token in (first, second):
+        for token in tokens:
             if is_formatting(token):
                 raise InputError(f"--swap {written!r}: {token} is formatting, not a word of a text")
-        return cls(first, second)
+            if stands_for_several(tuple(token.split(" "))):
+                raise InputError(
+                    f"--swap {written!r}: {token!r} stands for several words, and it is unknown "
+                    "which of them to write; name single ones, as in 9/10=2/10"
+                )
+        return cls(tokens)
 
 
-def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) -> pl.Series:
-    """Replace all marks of each text by their counterparts; null where a text contains none.
+def check_swaps(swaps: Sequence[Swap]) -> None:
+    """Raise an `InputError` if a token is in two swaps, so that it has two counterparts."""
+    seen: set[str] = set()
+    for swap in swaps:
+        for token in swap.tokens:
+            if token in seen:
+                raise InputError(
+                    f"--swap: {token!r} is in two swaps; write three tokens that take each other's "
+                    "place as FIRST=SECOND=THIRD"
+                )
+            seen.add(token)
 
-    A mark is written as its counterpart is written in the texts most often, in capitals if the mark
-    is.
+
+def swap_texts(texts: pl.Series, swaps: Sequence[Swap], tokenizer: Tokenizer) -> list[pl.Series]:
+    """Copy texts with all their marks replaced by their counterparts.
+
+    There is a series for each step in the circles of tokens, one if all swaps are of two. A text is
+    null in it if it contains no mark. A mark is written as its counterpart is written in the texts
+    most often, in capitals if the mark is.
 
     Raises:
-        InputError: a token occurs in no text, so that it is unknown how it is written.
+        InputError: a token occurs in no text, so that it is unknown how it is written, or is in two
+            swaps.
     """
-    counterparts = {swap.first: swap.second for swap in swaps}
-    counterparts |= {swap.second: swap.first for swap in swaps}
-    tokenizer = with_named_words(tokenizer, counterparts)
-    spellings = _common_spellings(texts, list(counterparts), tokenizer)
-    for token in counterparts:
+    check_swaps(swaps)
+    tokens = [token for swap in swaps for token in swap.tokens]
+    tokenizer = with_named_words(tokenizer, tokens)
+    spellings = _common_spellings(texts, tokens, tokenizer)
+    for token in tokens:
         if token not in spellings:
             raise InputError(f"--swap: {token!r} occurs in no text; write it as tokens.csv does")
-    swapped = [
-        _swap(text, counterparts, spellings, tokenizer) if text is not None else None
-        for text in texts
-    ]
-    return pl.Series(texts.name, swapped, dtype=pl.String)
+    n_steps = max(len(swap.tokens) for swap in swaps) - 1
+    copies = []
+    for step in range(1, n_steps + 1):
+        counterparts = _counterparts(swaps, step)
+        swapped = [
+            _swap(text, counterparts, spellings, tokenizer) if text is not None else None
+            for text in texts
+        ]
+        copies.append(pl.Series(texts.name, swapped, dtype=pl.String))
+    return copies
+
+
+def _counterparts(swaps: Sequence[Swap], step: int) -> dict[str, str]:
+    """What replaces each token that far ahead in its circle; shorter circles are done earlier."""
+    counterparts = {}
+    for swap in swaps:
+        n_tokens = len(swap.tokens)
+        if step < n_tokens:
+            for place, token in enumerate(swap.tokens):
+                counterparts[token] = swap.tokens[(place + step) % n_tokens]
+    return counterparts
 
 
 def _places(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[TokenSpan]:

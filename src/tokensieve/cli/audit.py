@@ -106,6 +106,11 @@ def _audit(
     if cluster is None:
         per_label = _several_labels(to_read, settings)
         if per_label.settings:
+            if settings.predictions is not None:
+                raise InputError(
+                    "--predictions is for documents with one label each: leave it out, or name the "
+                    "column of one label with --label"
+                )
             name = " ".join(public_address(address) for address in source)
             return _audit_each_label(to_read, name, per_label, out, quiet, outputs)
     result = run_audit(to_read, settings, out, quiet, outputs, cluster=cluster)

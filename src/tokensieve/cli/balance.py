@@ -2,9 +2,10 @@
 
 Every row keeps its values and gets a column `weight`. With these weights, each class contains the
 chosen tokens equally often, and of preference pairs each chosen token wins half of the pairs in
-which the answers differ. Scores (--task scores) are classes here: each one, or where there are more
-than ten, fifths of the documents. Train with the column (`--weight weight` here, `sample_weight`
-elsewhere).
+which the answers differ. If documents can have several labels, this holds for each label: for the
+documents with it and without it. Scores (--task scores) are classes here: each one, or where there
+are more than ten, fifths of the documents. Train with the column (`--weight weight` here,
+`sample_weight` elsewhere).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokensieve.cli.command import QUIET, SOURCES, command, out_option, say
+from tokensieve.cli.command import QUIET, SOURCES, as_token, command, out_option, say
 from tokensieve.errors import InputError
 from tokensieve.escape import public_address
 from tokensieve.options import option
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokensieve.arrays import Floats
-    from tokensieve.auditing.balance_features import RowFeatures
+    from tokensieve.auditing.balance_features import RowFeatures, RowLabels
     from tokensieve.auditing.balancing import Balance
     from tokensieve.read.copies import CopyTarget, Row
     from tokensieve.read.corpus import Corpus
@@ -63,15 +64,55 @@ def _balance(
     target.check_is_free(source, overwrite)
     chosen = _chosen(token or [], length, audit, token_settings)
     to_read = list(source) if len(source) > 1 else source[0]
-    corpus = read_corpus(to_read, reading)
+    per_label = _reading_per_label(to_read, reading)
+    corpora = [read_corpus(to_read, of_label) for of_label in per_label.values()]
+    corpus = corpora[0]
     data = row_features(corpus, chosen.tokens, chosen.has_length, chosen.tokenizer)
+    if reading not in per_label.values():
+        data = data.for_labels(_labels_of_rows(corpora, per_label))
     result = balance(data.features, data.labels)
     require_enough_documents(result, data.names, data.features, data.labels)
     rows = _weighted_rows(to_read, reading, corpus, data, result)
     named_source = " ".join(public_address(address) for address in source)
     _write(target, rows, data, result, named_source)
-    for line in _messages(data, result, str(target.path)):
+    for line in _messages(data, result, str(target.path), corpus.pairs is not None):
         say(quiet, line)
+
+
+def _reading_per_label(source: str | list[str], reading: ReadSettings) -> dict[str, ReadSettings]:
+    """How to read the documents for each label that they can have; one way if they have one."""
+    from tokensieve.read.label_lists import settings_per_label
+
+    if reading.pairs or reading.task == "scores" or source == "-":  # "-" can be read only once
+        return {"": reading}
+    per_label = settings_per_label(source, reading).settings
+    if per_label and (reading.group or reading.drop):
+        raise InputError(
+            "--group and --drop need one label column with one value per document; leave them out"
+        )
+    return per_label or {"": reading}
+
+
+def _labels_of_rows(corpora: list[Corpus], per_label: dict[str, ReadSettings]) -> list[RowLabels]:
+    """Which rows have each of several labels, or each value of several label columns.
+
+    Raises:
+        InputError: some rows have no value in one of the columns.
+    """
+    from tokensieve.auditing.balance_features import RowLabels
+
+    labels = []
+    for corpus, (name, reading) in zip(corpora, per_label.items(), strict=True):
+        if set(corpus.rows.tolist()) != set(corpora[0].rows.tolist()):
+            raise InputError(
+                f"some rows have no label in column {name!r}, or in another one: balance for one "
+                f"column at a time (--label)"
+            )
+        classes = tuple(f"{name}: {of_column}" for of_column in corpus.classes)
+        if reading.having is not None:
+            classes = (f"not {name}", name)
+        labels.append(RowLabels(RowLabels.of(corpus).labels, classes))
+    return labels
 
 
 @dataclass(frozen=True)
@@ -96,14 +137,14 @@ def _chosen(
     from tokensieve.model.storage import read_model
 
     tokenizer = token_settings.make_tokenizer()
-    tokens = list(named)
+    of_audit = _ShortcutTokens([], has_length=False)
     if audit is not None:
         of_audit = _tokens_of_shortcuts(audit)
-        tokens += of_audit.tokens
         length = length or of_audit.has_length
         vocabulary = read_model(audit).vocabulary
         if vocabulary is not None and token_settings == TokenSettings():
             tokenizer = vocabulary.tokenizer
+    tokens = [*(as_token(name, tokenizer) for name in named), *of_audit.tokens]
     if not tokens and not length:
         raise InputError(
             "nothing to balance: name a token with --token, add --length, or pass an audit that "
@@ -218,7 +259,7 @@ def _names(data: RowFeatures, chosen: NDArray[np.bool_]) -> list[str]:
     return [name for name, is_chosen in zip(data.names, chosen.tolist(), strict=True) if is_chosen]
 
 
-def _messages(data: RowFeatures, result: Balance, path: str) -> list[str]:
+def _messages(data: RowFeatures, result: Balance, path: str, is_pairs: bool) -> list[str]:
     """The lines that say what weights could not balance, and what evidence they leave."""
     from tokensieve.text.formatting import is_formatting
 
@@ -233,8 +274,9 @@ def _messages(data: RowFeatures, result: Balance, path: str) -> list[str]:
             f"nearly always contains it; {advice}"
         )
     balanced = plural(int(result.balanced.sum()), "feature")
+    rows = plural(len(result.weights), "pair" if is_pairs else "document")
     lines.append(
         f"{balanced} balanced; the weights keep the evidence of {result.effective_size:,.0f} of "
-        f"{len(result.weights):,} documents ({percent(result.effective_fraction)}): {path}"
+        f"{rows} ({percent(result.effective_fraction)}): {path}"
     )
     return lines

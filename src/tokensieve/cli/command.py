@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,6 +30,9 @@ from tokensieve.name_lists import joined_names, split_names
 from tokensieve.options import option
 from tokensieve.progress import Progress, silent
 from tokensieve.read.settings import ReadSettings
+
+if TYPE_CHECKING:
+    from tokensieve.text.tokenizers import Tokenizer
 
 SOURCE = "A file, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
 SOURCES = "Files, a folder, a glob, a URL, - for standard input, or `imdb` or `yelp`."
@@ -470,3 +473,12 @@ def checked_source(given: list[str], settings: ReadSettings, quiet: bool) -> str
             "result",
         )
     return given[0]
+
+
+def as_token(name: str, tokenizer: Tokenizer) -> str:
+    """A token as the tokenizer writes it, if an option names it in capitals."""
+    from tokensieve.read.values import text_series
+
+    words = tokenizer.split(text_series([name])).to_list()[0] or []
+    token = " ".join(words)
+    return token if token.casefold() == name.casefold() else name

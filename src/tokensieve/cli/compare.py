@@ -60,7 +60,7 @@ def _compare(
         judgement = RepairJudgement.of(before, after, on)
         comparison = replace(comparison, repair=judgement.of_audits)
         if others:
-            first, second = (_judge(model, judgement) for model in others)
+            first, second = (_judge(model, judgement, on) for model in others)
             comparison = replace(comparison, repair_of_others=judgement.of_others(first, second))
     save(comparison, out, pictures=False)
     if not quiet:
@@ -108,8 +108,11 @@ def _other_models(
     return [_OtherModel(*pair) for pair in zip(all_files, all_columns, strict=True)]
 
 
-def _judge(model: _OtherModel, judgement: RepairJudgement) -> NamedJudge:
-    """A transformer also classifies changed copies of the documents; a file cannot."""
+def _judge(model: _OtherModel, judgement: RepairJudgement, documents: str) -> NamedJudge:
+    """A transformer also classifies changed copies of the documents; a file cannot.
+
+    `documents` is the source of the documents.
+    """
     from tokensieve.auditing.broken_link import judge_of_model, judge_of_predictions
     from tokensieve.auditing.link_report import NamedJudge
     from tokensieve.auditing.predictions import read_predictions
@@ -120,5 +123,5 @@ def _judge(model: _OtherModel, judgement: RepairJudgement) -> NamedJudge:
         predict = text_classifier(model.source, judgement.corpus)
         known = predict(judgement.documents.texts[:])
         return NamedJudge(Path(model.source).name, judge_of_model(predict, known))
-    read = read_predictions(model.source, judgement.corpus, model.column)
-    return NamedJudge(read.name, judge_of_predictions(read.predicted))
+    read = read_predictions(model.source, judgement.corpus, model.column, documents=documents)
+    return NamedJudge(read.name, judge_of_predictions(read.predicted), read.note)

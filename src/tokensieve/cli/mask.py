@@ -18,6 +18,7 @@ from tokensieve.cli.command import (
     QUIET,
     SOURCES,
     answer_columns,
+    as_token,
     command,
     out_option,
     say,
@@ -30,7 +31,10 @@ from tokensieve.text.settings import TokenSettings
 from tokensieve.wording import plural, verb
 
 if TYPE_CHECKING:
-    from tokensieve.read.copies import CopyTarget, Row
+    import polars as pl
+
+    from tokensieve.auditing.swapping import Swap
+    from tokensieve.read.copies import CopyTarget, Row, TextCell
     from tokensieve.read.opened import OpenedSource
     from tokensieve.text.tokenizers import Tokenizer
 
@@ -65,7 +69,8 @@ def _mask(
     ),
     swap: list[str] | None = option(
         None,
-        "Add copies of texts in which two tokens change places (repeatable).",
+        "Add copies of texts in which two tokens change places (repeatable). Of three, A=B=C, "
+        "each text gets two copies.",
         metavar="TOKEN=TOKEN",
         parse=list,
     ),
@@ -88,6 +93,7 @@ def _mask(
     check_writable(target.folder, audit=not target.is_folder)
     audit_of_tokens = None if leave_out else audit
     plan = _plan(token or [], audit_of_tokens, decisions, pairs, token_settings)
+    plan = plan.swapping(_swaps(swap or [], plan.tokenizer))
     plan = plan.leaving_out(_rows_of_findings(audit, leave_out or []))
     opened = open_source(list(source) if len(source) > 1 else source[0], reading)
     target.check_is_free(source, overwrite)
@@ -96,13 +102,13 @@ def _mask(
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
-    if plan.tokens or not (wrong_rows or swap or leave_out):  # else nothing was asked for
+    if plan.tokens or not (wrong_rows or plan.swaps or leave_out):  # else nothing was asked for
         outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
         if not outcome.removed_tokens and not wrong_rows:
             raise InputError("; ".join(outcome.warnings) or NOTHING_TO_MASK)
 
     kept_rows = [row for number, row in enumerate(rows) if number not in wrong_rows]
-    copies = _swapped_copies(kept_rows, columns, swap or [], plan, reading.role, source_name)
+    copies = _swapped_copies(kept_rows, columns, plan, reading.role, source_name)
     _write(target, [*rows, *copies], wrong_rows, outcome, source_name, bool(leave_out))
     done = _what_was_done(outcome, len(copies), len(kept_rows), len(wrong_rows), bool(leave_out))
     for line in (*outcome.warnings, f"{done}: {target.path}"):
@@ -118,8 +124,14 @@ def _what_was_done(
     Rows are left out because the user asked for it (`is_by_request`), or as mislabelled.
     """
     parts = [f"{outcome.n_changed:,} of {n_kept + n_left_out:,} documents changed"]
-    if outcome.removed_tokens:
-        parts.append(f"{plural(len(outcome.removed_tokens), 'token')} removed")
+    n_removed = len(outcome.removed_tokens)
+    if n_removed and n_removed < outcome.n_asked:
+        parts.append(
+            f"{n_removed:,} of {plural(outcome.n_asked, 'token')} removed (the others occur in no "
+            "text)"
+        )
+    elif n_removed:
+        parts.append(f"{plural(n_removed, 'token')} removed")
     if n_copies:
         copies = plural(n_copies, "counterfactual copy", "counterfactual copies")
         parts.append(f"{copies} added")
@@ -140,6 +152,7 @@ class _Plan:
         answer_columns: of preference data the columns of the answers, else none.
         audited_columns: the columns of the audit's texts.
         mislabelled: part ("train", "test") → rows with a wrong label, from 1.
+        swaps: tokens that take each other's place in copies.
     """
 
     tokens: list[str]
@@ -148,6 +161,25 @@ class _Plan:
     answer_columns: Sequence[str]
     audited_columns: list[str]
     mislabelled: Mapping[str, frozenset[int]]
+    swaps: tuple[Swap, ...] = ()
+
+    def swapping(self, swaps: Sequence[Swap]) -> _Plan:
+        """The same plan with copies, for which an audit's phrases with a swapped token stay.
+
+        Raises:
+            InputError: the user asks to remove a token that is swapped.
+        """
+        swapped = [f" {token} " for swap in swaps for token in swap.tokens]
+
+        def holds_swapped(token: str) -> bool:
+            return any(words in f" {token} " for words in swapped)
+
+        for token in filter(holds_swapped, self.asked):
+            raise InputError(
+                f"{token!r} cannot be both removed and swapped: leave out --token or --swap"
+            )
+        tokens = [token for token in self.tokens if not holds_swapped(token)]
+        return replace(self, tokens=tokens, swaps=tuple(swaps))
 
     def leaving_out(self, rows: Mapping[str, frozenset[int]]) -> _Plan:
         """The same plan, which also leaves out some rows of each part."""
@@ -221,7 +253,7 @@ def _plan(
         to_keep = decided.to_keep
         mislabelled = decided.mislabelled
     tokenizer = token_settings.make_tokenizer()
-    asked = [*(_as_token(name, tokenizer) for name in named), *to_mask]
+    asked = [*(as_token(name, tokenizer) for name in named), *to_mask]
     if audit is None:
         return _Plan(asked, asked, tokenizer, answer_columns(pairs, None), [], mislabelled)
 
@@ -242,15 +274,6 @@ def _plan(
         columns = [name for name in tokenizer.fields if name not in value_columns]
     answers = answer_columns(pairs, audit if model.pairs else None)
     return _Plan(tokens, asked, tokenizer, answers, columns, mislabelled)
-
-
-def _as_token(name: str, tokenizer: Tokenizer) -> str:
-    """A token as the tokenizer writes it, if `--token` names it in capitals."""
-    from tokensieve.read.values import text_series
-
-    words = tokenizer.split(text_series([name])).to_list()[0] or []
-    token = " ".join(words)
-    return token if token.casefold() == name.casefold() else name
 
 
 @dataclass(frozen=True)
@@ -347,10 +370,18 @@ def _rows(
 
 @dataclass(frozen=True)
 class _Masked:
-    """What was cut from the rows, and what the user should know about it."""
+    """What was cut from the rows, and what the user should know about it.
+
+    Attributes:
+        n_changed: rows with a shorter text.
+        removed_tokens: the tokens that occurred.
+        n_asked: tokens that were looked for, without those that a warning names as absent.
+        warnings: what the user should know.
+    """
 
     n_changed: int = 0
     removed_tokens: list[str] = field(default_factory=list)
+    n_asked: int = 0
     warnings: list[str] = field(default_factory=list)
 
 
@@ -384,26 +415,58 @@ def _mask_rows(
     }
     if absent:
         warnings = [*warnings, _absent(absent)]
-    return _Masked(len(changed_rows), removed, warnings)
+    n_asked = len(masked.similar) - len(absent)
+    return _Masked(len(changed_rows), removed, n_asked, warnings)
 
 
 def _swapped_copies(
     rows: Sequence[Row],
     columns: Sequence[str],
-    swaps: list[str],
     plan: _Plan,
     role: str | None,
     source: str,
 ) -> list[Row]:
-    """A copy of every row whose texts contain one of two tokens, with the other one instead."""
-    if not swaps:
+    """Copies of every row whose texts contain a swapped token, with another one in its place."""
+    if not plan.swaps:
         return []
-    from tokensieve.auditing.swapping import Swap, swap_texts
+    from tokensieve.auditing.swapping import swap_texts
     from tokensieve.read.copies import cell_texts, text_cells
 
     cells = [cell for column in columns for cell in text_cells(rows, column, role)]
     texts = cell_texts(source, cells, " + ".join(columns))
-    swapped = swap_texts(texts, list(map(Swap.parse, swaps)), plan.tokenizer)
+    copies: list[Row] = []
+    for swapped in swap_texts(texts, plan.swaps, plan.tokenizer):
+        copies += _rows_with(rows, columns, cells, swapped, role)
+    return copies
+
+
+def _swaps(written: Sequence[str], tokenizer: Tokenizer) -> list[Swap]:
+    """The swaps that the user names, with their tokens as the tokenizer writes them."""
+    if not written:
+        return []
+    from tokensieve.auditing.swapping import Swap, check_swaps
+
+    named = [Swap.parse(swap) for swap in written]
+    swaps = [Swap(tuple(as_token(token, tokenizer) for token in swap.tokens)) for swap in named]
+    check_swaps(swaps)
+    return swaps
+
+
+def _rows_with(
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    cells: Sequence[TextCell],
+    swapped: pl.Series,
+    role: str | None,
+) -> list[Row]:
+    """A copy of each row that has a new text, with it.
+
+    Args:
+        cells: the texts of the rows.
+        swapped: the new text of each cell, or null.
+    """
+    from tokensieve.read.copies import text_cells
+
     changed_rows = {cell.row for cell, text in zip(cells, swapped, strict=True) if text is not None}
     copies = {number: copy.deepcopy(rows[number]) for number in sorted(changed_rows)}
     # the cells of a copy come in the same order as those of its row
