@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import io
+import pickle
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,7 +54,7 @@ def test_the_checker_imports_numpy_and_flint_alone() -> None:
     imported |= {
         name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
-    standard = {"__future__", "sys", "zipfile", "dataclasses", "typing"}
+    standard = {"__future__", "sys", "zipfile", "zlib", "dataclasses", "typing"}
     assert imported - standard == {"numpy", "flint"}
 
 
@@ -73,6 +75,127 @@ def test_a_damaged_file_is_refused_in_one_line(
     path.write_bytes(content[:size])
     assert checker.main([str(path)]) == 1
     assert capsys.readouterr().out.startswith("refused: ")
+
+
+def as_one_array(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.load(io.BytesIO(content))["E"])
+
+
+def as_pickle(path: Path, content: bytes) -> None:
+    path.write_bytes(pickle.dumps(dict(np.load(io.BytesIO(content)))))
+
+
+def with_objects(path: Path, content: bytes) -> None:
+    arrays = dict(np.load(io.BytesIO(content)))
+    arrays["E"] = arrays["E"].astype(object)
+    np.savez(path, **arrays)
+
+
+def with_damaged_compression(path: Path, content: bytes) -> None:
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **dict(np.load(io.BytesIO(content))))
+    damaged = bytearray(packed.getvalue())
+    begins = damaged.index(b"E.npy") + 40
+    damaged[begins : begins + 50] = b"\xff" * 50
+    path.write_bytes(bytes(damaged))
+
+
+def with_bits(path: Path, content: bytes, in_directory: int, in_member: int, bits: int) -> None:
+    """Sets a byte of all headers, at its place in the directory's and in the member's."""
+    damaged = bytearray(content)
+    for signature, offset in ((b"PK\x01\x02", in_directory), (b"PK\x03\x04", in_member)):
+        at = damaged.find(signature)
+        while at >= 0:
+            damaged[at + offset] |= bits
+            at = damaged.find(signature, at + 4)
+    path.write_bytes(bytes(damaged))
+
+
+def encrypted(path: Path, content: bytes) -> None:
+    with_bits(path, content, in_directory=8, in_member=6, bits=1)
+
+
+def with_unknown_compression(path: Path, content: bytes) -> None:
+    with_bits(path, content, in_directory=10, in_member=8, bits=99)
+
+
+def with_a_shape_beyond_memory(path: Path, content: bytes) -> None:
+    written = io.BytesIO()
+    np.save(written, np.zeros((1, 64)))
+    header = written.getvalue().replace(b"(1, 64), }" + b" " * 12, b"(1000000000000, 64), }")
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, header if name == "E.npy" else old.read(name))
+
+
+def with_a_member_without_suffix(path: Path, content: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            new.writestr(name.removesuffix(".npy"), old.read(name))
+
+
+FORGERIES = [
+    as_one_array, as_pickle, with_objects, with_damaged_compression, encrypted,
+    with_unknown_compression, with_a_shape_beyond_memory, with_a_member_without_suffix,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_file_of_another_kind_is_refused_in_one_line(
+    content: bytes,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    forge: Callable[[Path, bytes], None],
+) -> None:
+    path = tmp_path / "certificate.npz"
+    forge(path, content)
+    assert checker.main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith("refused: ")
+
+
+def test_arrays_that_no_proof_needs_are_not_read(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.npz"
+    path.write_bytes(content)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.npy", pickle.dumps("anything"))
+    assert checker.main([str(path)]) == 0
+
+
+def test_arrays_beyond_the_limit_are_refused(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "certificate.npz"
+    path.write_bytes(content)
+    monkeypatch.setattr(checker, "MAX_BYTES", 1000)
+    assert checker.main([str(path)]) == 1
+
+
+@pytest.mark.slow
+def test_the_inequality_decides_to_the_last_digit(arrays: Arrays) -> None:
+    """A point on one ray is accepted up to a distance, and refused a 10⁻¹²th further out."""
+    s, r = arrays["tight"][0]
+    along = arrays["E"][s] - arrays["E"][r]
+    along = along - arrays["basis"].T @ np.linalg.lstsq(arrays["basis"].T, along, rcond=None)[0]
+    start = arrays["point"]
+
+    def at(distance: float) -> Arrays:
+        return arrays | {"point": start + distance * along / np.linalg.norm(along)}
+
+    accepted = 0.0
+    beyond = 2 * float(arrays["radius"])
+    assert refused(at(beyond))
+    while beyond - accepted > 1e-12 * beyond:
+        middle = (accepted + beyond) / 2
+        if refused(at(middle)):
+            beyond = middle
+        else:
+            accepted = middle
+    proof = checker.check(at(accepted))
+    assert proof.left < proof.right
+    assert proof.left == pytest.approx(proof.right, rel=1e-9)
+    with pytest.raises(checker.Refused, match="inequality"):
+        checker.check(at(beyond))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ ROUNDED_UP = 1 + 1e-9  # covers the rounding of a sum of fewer than 10⁵ square
 TINY = 1e-150  # covers squares that are too small for double precision
 AGREES = 1e-6  # relative difference allowed between a vector in the file and the proved one
 MAX_KAPPA = 0.5  # the theorem's bound on κ
+MAX_BYTES = 4 * 2**30  # of all arrays; those of 25,000 reviews have 0.1 GB
 MAX_THIRD_OF_LOSS = arb("0.09623")  # of log(1 + e^{−x}): 1/(6√3), rounded up
 ONE_OVER_E = (-arb(1)).exp()  # x e^{−x} is at most this
 ARRAYS = {  # kinds of dtype, and axes of n documents, e entries, m types, d, k, t tight pairs
@@ -658,15 +660,31 @@ def check(arrays: dict[str, np.ndarray]) -> Proof:
         raise Refused("a Hessian or a Gram matrix is not positive definite") from None
 
 
+def read(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a file that a certificate consists of; others are not looked at.
+
+    Raises:
+        Refused: it is not a file of arrays, or they are too large.
+        OSError, ValueError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error: damage.
+    """
+    with zipfile.ZipFile(path) as archive:
+        n_bytes = sum(member.file_size for member in archive.infolist())
+    require(n_bytes <= MAX_BYTES, "the arrays are too large")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in ARRAYS if f"{name}.npy" in arrays.zip.namelist()}
+
+
+DAMAGE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
 def main(arguments: list[str]) -> int:
-    """Check a file; exit status 0 if it is proved, 1 if it is refused."""
+    """Check a file; exit status 0 if it is proved, 1 if it is refused, 2 without a file."""
     if len(arguments) != 1:
         sys.stdout.write("usage: python checker.py certificate.npz\n")
         return 2
     try:
-        with open(arguments[0], "rb") as file, np.load(file) as archive:
-            proof = check(dict(archive))
-    except (Refused, OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        proof = check(read(arguments[0]))
+    except (Refused, *DAMAGE) as error:
         sys.stdout.write(f"refused: {error}\n")
         return 1
     sys.stdout.write(
