@@ -205,7 +205,7 @@ def test_a_gap_that_is_pulled_shut_closes_when_the_closed_form_has_its_pole(gap:
     path = slow.points
     assert slow.end == "near" and len(path) < 400
     assert slow.log_time[-1] == pytest.approx(gap + 1 - math.log(5), abs=5e-3)
-    assert phi.nearness(path[-1])[0] == pytest.approx(-8.0, abs=1e-2)
+    assert phi.log_weights(path[-1])[0] == pytest.approx(-8.0, abs=1e-2)
 
 
 @pytest.fixture(scope="module")

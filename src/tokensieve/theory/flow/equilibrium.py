@@ -178,7 +178,7 @@ def newton_step(loss: Landscape, x: Floats) -> NewtonStep:
     if curvature[0] <= MAYBE_FLAT * curvature[-1]:
         surface = LabelFrequencies.at(loss, x)
         if surface is not None and 0 < len(surface.misses) < len(x):
-            across = np.sqrt(np.outer(surface.bends, surface.bends))
+            across = np.sqrt(np.outer(surface.curvatures, surface.curvatures))
             curvature, _ = np.linalg.eigh(across * (surface.slopes @ surface.slopes.T))
             step = np.linalg.pinv(surface.slopes) @ surface.misses
             return NewtonStep(
@@ -196,19 +196,19 @@ class LabelFrequencies:
     Attributes:
         slopes: ∂f/∂x of each set, shape (m, k).
         misses: the logit of its label frequency less f, shape (m,).
-        bends: the curvature of the loss in f where it does not miss, shape (m,).
+        curvatures: second derivative of the loss in f at that logit, shape (m,).
     """
 
     slopes: Floats
     misses: Floats
-    bends: Floats
+    curvatures: Floats
 
     @classmethod
     def at(cls, loss: Landscape, x: Floats) -> LabelFrequencies | None:
         """None where such a set has one label, which no finite logit predicts best."""
         slopes = []
         misses = []
-        bends = []
+        curvatures = []
         for equal in equal_documents(loss.counts):
             values = loss.w[equal.types]
             if np.ptp(values) == 0:
@@ -218,8 +218,8 @@ class LabelFrequencies:
             q, f = softmax_mean(loss, equal, x)
             slopes.append((q * (values - f)) @ loss.E[equal.types])
             misses.append(math.log(equal.share / (1 - equal.share)) - f)
-            bends.append(equal.fraction * equal.share * (1 - equal.share))
-        return cls(np.array(slopes).reshape(-1, len(x)), np.array(misses), np.array(bends))
+            curvatures.append(equal.fraction * equal.share * (1 - equal.share))
+        return cls(np.array(slopes).reshape(-1, len(x)), np.array(misses), np.array(curvatures))
 
 
 @dataclass(frozen=True)

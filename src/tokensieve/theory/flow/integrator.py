@@ -129,7 +129,7 @@ class Integrator:
         """One step; False if the clock cannot resolve it, in which case nothing has moved."""
         while True:
             if self._solver is None:
-                self._solver = self._begin()
+                self._solver = self._new_solver()
             solver = self._solver
             if not try_step(solver):
                 self._solver = None
@@ -192,8 +192,12 @@ class Integrator:
         self._margin = margin
         self._chosen = self.clock
 
-    def _begin(self) -> BDF:
-        """SciPy's solver at the present point, prepared for a loss whose gaps may have settled."""
+    def _new_solver(self) -> BDF:
+        """SciPy's solver of dx/dτ = −e^τ ∇L, τ = log t, from the present point on.
+
+        Where gaps have settled, e^τ times their curvature is huge. So the exact Hessian is the
+        Jacobian, and the first trial step is implicit.
+        """
 
         def curve(tau: float, x: Floats) -> Floats:
             downhill, log_size = self.here.slope(x)
@@ -232,9 +236,10 @@ class Integrator:
 def first_gradient_step(loss: Coordinates, x: Floats) -> tuple[float, Floats]:
     """A gradient step that is small against the curvature: log t after it, and the point."""
     H, downhill, log_size = loss.hessian(x)
-    bend = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
-    clock = math.log(GRADIENT_STEP / bend) - log_size
-    return clock, x + GRADIENT_STEP / bend * downhill
+    # ‖∇²L‖/‖∇L‖, at least one over the length of x, so that the step is short against both
+    curvature = max(float(np.linalg.norm(H)), 1 / (1 + float(np.linalg.norm(x))))
+    step = GRADIENT_STEP / curvature
+    return math.log(step) - log_size, x + step * downhill
 
 
 def try_step(solver: BDF) -> bool:

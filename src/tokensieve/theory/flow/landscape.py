@@ -200,10 +200,15 @@ def times_differences(rows: Ints, pairs: Ints, values: Floats, F: Floats, height
 class Terms(NamedTuple):
     """The parts of the loss and its derivatives at a point.
 
+    The symbols are those of this module's first lines. Numbers that may underflow are stated
+    relative to a scale: m is a document's own, and `shift` is common to all.
+
     Attributes:
-        q, t: q and t e^{−m} of each entry.
-        answer, g, bend: y f, n g e^{m−shift} and n g' e^{2m−shift} of each document.
-        a: n a e^{−shift} of each type.
+        q, t: attention q, and t e^{−m} with t = ∂f/∂u, of each entry.
+        answer: y f of each document; its loss is log(1 + e^{−y f}).
+        g, dg: the first and second derivative of each document's loss in f, as n g e^{m−shift} and
+            n g' e^{2m−shift}.
+        a: n a e^{−shift} of each type, where a = ∂L/∂u.
         shift: the logarithm of the common scale.
     """
 
@@ -211,7 +216,7 @@ class Terms(NamedTuple):
     t: Floats
     answer: Floats
     g: Floats
-    bend: Floats
+    dg: Floats
     a: Floats
     shift: float
 
@@ -397,9 +402,9 @@ class Landscape:
         """
         seen = self._seen(terms, least, open_entries)
         document = self.counts.entry_documents
-        half_bend = terms.bend[document] / 2 * terms.t - terms.g[document] * terms.q
+        half_weight = terms.dg[document] / 2 * terms.t - terms.g[document] * terms.q
         slopes = self._per_document(terms.t, A, seen, open_entries)
-        half = slopes.T @ self._per_document(half_bend, A, seen, open_entries)
+        half = slopes.T @ self._per_document(half_weight, A, seen, open_entries)
         H = half + half.T
         k = A.shape[1]
         moved = np.flatnonzero(np.abs(terms.a) > least)
@@ -410,7 +415,7 @@ class Landscape:
         """The entries whose terms reach `least` and the last bit, and their documents."""
         document = self.counts.entry_documents
         n_documents = self.counts.n_documents
-        strength = np.maximum(np.abs(terms.g), terms.bend)
+        strength = np.maximum(np.abs(terms.g), terms.dg)
         weight = np.maximum(np.abs(terms.t), terms.q)
         # Beyond V forces count that do not reach the last bit of the others.
         matters = strength > (LAST_BIT if open_entries is None else 0.0)
@@ -461,9 +466,9 @@ class Landscape:
             return Terms(q, t, answer, g, g, np.zeros_like(self.w), shift)
         share = np.exp(weight - shift)
         g = self._shared_by_equals(-self.counts.signs * share)
-        bend = share * np.exp(scale - np.logaddexp(0.0, -answer))
+        dg = share * np.exp(scale - np.logaddexp(0.0, -answer))
         a = sum_per_type(m.indptr, m.indices, g, t, m.shape[1])
-        return Terms(q, t, answer, g, bend, a, shift)
+        return Terms(q, t, answer, g, dg, a, shift)
 
     def _shared_by_equals(self, g: Floats) -> Floats:
         """Slopes of documents; equal ones with different labels all get their mean."""

@@ -168,9 +168,15 @@ class Exponentials:
         h = self.F @ q
         return np.asarray(h[self.pairs[:, 0]] - h[self.pairs[:, 1]])
 
-    def nearness(self, q: Floats) -> Floats:
-        """Logarithm of the largest weight of an unselected group in any document, shape (j,)."""
-        return np.asarray(self.log_weight - self.gaps(q) - FORCELESS_DISTANCE * self.without_force)
+    def log_weights(self, q: Floats) -> Floats:
+        """How much attention the group b of each pair gets at most, as a logarithm, shape (j,).
+
+        It is the largest softmax weight of b, relative to the selected types, over the documents
+        that have the pair. Φ describes the loss only while all of these are small. A group that no
+        force moves counts as further away than it is, because nothing draws it nearer.
+        """
+        discount = FORCELESS_DISTANCE * self.without_force
+        return np.asarray(self.log_weight - self.gaps(q) - discount)
 
     def log_forces(self, q: Floats) -> Floats:
         """log |K e^{−D·q}|, the logarithm of the force of each pair, shape (j,)."""
@@ -209,10 +215,16 @@ class Exponentials:
     def follow(
         self, q: Floats, clock: float, log_time: float, far: float, deadline: float = math.inf
     ) -> SlowPath:
-        """Follow dq/dt = −∇Φ until an unselected type comes near, log t reaches `far`, or nothing
-        moves.
+        """Follow dq/dt = −∇Φ until the face changes, nothing moves, or log t is far enough.
 
-        q, clock and log_time are those of `Integrator`; no step begins after the deadline.
+        The face changes where an unselected group comes near: its weight in some document has risen
+        to e^{−NEAR}. The path then ends at that very point of the last step.
+
+        Args:
+            q: where to begin on V^⊥, shape (r − k,).
+            clock, log_time: log t there, as in `Integrator`.
+            far: log t at which to stop.
+            deadline: no step begins later, by time.monotonic().
         """
         solver = Integrator(
             lambda q, clock, margin: LivePairs(self, q, clock, margin),
@@ -221,43 +233,52 @@ class Exponentials:
             log_time,
             TOLERANCE,
         )
-        points = [q]
-        times = [log_time]
-        before = self.nearness(q)
-        end: End = "steps"
+        track = Track([q], [log_time])
+        before = self.log_weights(q)
         for _ in range(MAX_STEPS):
             if time.monotonic() > deadline:
-                end = "time"
-                break
+                return track.ended("time", solver.clock)
             if self.slope(solver.p).log_size == -math.inf:
-                end = "still"
-                break
+                return track.ended("still", solver.clock)
             if not solver.step():
                 # A gap closes faster than this clock can show, or has just been let go.
                 if not solver.restart(*pulled_shut(self, solver.p)):
                     break
-                before = self.nearness(solver.p)
+                before = self.log_weights(solver.p)
                 continue
-            near = self.nearness(solver.p)
-            closing = (near > -NEAR) & (near > before)
-            self._back_to_first(solver, closing & (before <= -NEAR))
-            before = near
-            points.append(solver.p)
-            times.append(solver.log_time)
-            if closing.any():
-                end = "near"
-            elif at_rest(self, solver.p, solver.clock):
-                end = "still"
-            elif solver.log_time >= far:
-                end = "far"
-            if end != "steps":
-                break
-        return SlowPath(end, np.array(points), np.array(times), solver.clock)
 
-    def _back_to_first(self, solver: Integrator, crossed: NDArray[np.bool_]) -> None:
-        """Return to where the first of some pairs came near, within the last step."""
-        if crossed.any():
-            solver.back_to(lambda q: float(self.nearness(q)[crossed].max()) + NEAR)
+            after = self.log_weights(solver.p)
+            is_near = (after > -NEAR) & (after > before)
+            self._back_to_crossing(solver, is_near & (before <= -NEAR))
+            before = after
+            track.add(solver)
+            if is_near.any():
+                return track.ended("near", solver.clock)
+            if at_rest(self, solver.p, solver.clock):
+                return track.ended("still", solver.clock)
+            if solver.log_time >= far:
+                return track.ended("far", solver.clock)
+        return track.ended("steps", solver.clock)
+
+    def _back_to_crossing(self, solver: Integrator, has_crossed: NDArray[np.bool_]) -> None:
+        """Return to where the first of some pairs reached e^{−NEAR} within the last step."""
+        if has_crossed.any():
+            solver.back_to(lambda q: float(self.log_weights(q)[has_crossed].max()) + NEAR)
+
+
+@dataclass(frozen=True)
+class Track:
+    """The points of a slow path so far, and log t at them."""
+
+    points: list[Floats]
+    times: list[float]
+
+    def add(self, solver: Integrator) -> None:
+        self.points.append(solver.p)
+        self.times.append(solver.log_time)
+
+    def ended(self, end: End, clock: float) -> SlowPath:
+        return SlowPath(end, np.array(self.points), np.array(self.times), clock)
 
 
 def largest_of_each(values: Floats, owner: Ints, n_owners: int) -> Floats:
@@ -348,7 +369,7 @@ def pulled_shut(phi: Exponentials, q: Floats) -> ShutGap:
         return ShutGap()
     moves = phi.gaps(D) / square  # nats by which each gap closes per nat of this one
     until_other_force = _until(others_behind, np.delete(moves, strongest) - 1)
-    until_near_type = _until(-NEAR - 1 - phi.nearness(q), moves)
+    until_near_type = _until(-NEAR - 1 - phi.log_weights(q), moves)
     closes_by = min(until_other_force, until_near_type)
     if closes_by <= 1:
         return ShutGap()

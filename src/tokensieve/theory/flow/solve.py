@@ -328,7 +328,9 @@ class SplitFlow:
         self.face = face
         if face is None and clock >= SPLIT_FROM:
             self.face = Face.settled(land, p, clock)
-        self.solver = self._begin(p, clock, log_time, step if self.face is None else FIRST_STEP)
+        self.solver = self._integrator_from(
+            p, clock, log_time, step if self.face is None else FIRST_STEP
+        )
 
     def step(self) -> bool:
         """One step; if the clock cannot resolve it, in local time. False if that fails, too."""
@@ -356,7 +358,7 @@ class SplitFlow:
             return False
         self.face = face
         step = FIRST_STEP if before is None else min(solver.last_step, LONGEST_FIRST_STEP)
-        self.solver = self._begin(solver.p, solver.clock, solver.log_time, step)
+        self.solver = self._integrator_from(solver.p, solver.clock, solver.log_time, step)
         return before is not None or face.dimension > 0
 
     def outside(self) -> PointFigures:
@@ -364,18 +366,23 @@ class SplitFlow:
         assert isinstance(self.solver.here, SplitLandscape)
         return self.solver.here.outside(self.solver.x)
 
-    def _begin(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
-        """An integrator in coordinates that split off the ties; before any has settled, in p."""
+    def _integrator_from(self, p: Floats, clock: float, log_time: float, step: float) -> Integrator:
+        """An integrator that goes on from p, in the coordinates of the present face.
+
+        While no ties are known, p is its own coordinates, and only entries of too little weight are
+        left out. Afterwards p = Vζ + Wq (`split`): the tied gaps and all others apart.
+        """
         land = self._land
         face = self.face
 
-        def choose(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:
+        def coordinates_at(p: Floats, clock: float, margin: float) -> Landscape | SplitLandscape:
             if face is None:
                 return land.live(p, clock, margin)
             return SplitLandscape(land, face, p, clock, margin)
 
         tolerance = (self._tolerance, self._tolerance)
-        return Integrator(choose, p, clock, log_time, tolerance, step, is_plain=face is None)
+        is_plain = face is None
+        return Integrator(coordinates_at, p, clock, log_time, tolerance, step, is_plain)
 
 
 class CurveRow(NamedTuple):

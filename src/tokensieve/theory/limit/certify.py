@@ -266,7 +266,7 @@ def finite_limit(land: Landscape, flow: Flow) -> FlowLimit:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ComparedPrediction:
     """A prediction that begins at log t = `start`, compared with the curve."""
 
     prediction: Prediction
@@ -292,8 +292,12 @@ class Search:
         return time.monotonic() > self.deadline
 
     def diverging(self, flow: Flow) -> FlowLimit:
-        """Predict from a late point of the curve, compare with the rest, follow to the end,
-        certify."""
+        """The limit of a curve that does not converge to a point within it.
+
+        A prediction begins at a late point of the curve and is compared with the rest. If it does
+        not fit, the next one begins later, on a longer curve where this one is too short. The first
+        that fits is followed to its end, and certified there.
+        """
         latest = LATE_ENOUGH
         while True:
             last = float(flow.log_time[-1])
@@ -316,7 +320,7 @@ class Search:
             return self._unsettled(flow, attempt.prediction, last)
         return self._followed(flow, attempt)
 
-    def _attempt(self, flow: Flow, start: float) -> Attempt:
+    def _attempt(self, flow: Flow, start: float) -> ComparedPrediction:
         """A prediction from log t = `start`, compared with the rest of the curve.
 
         The error is the largest distance of a point of the curve from the predicted path, relative
@@ -336,7 +340,9 @@ class Search:
             if len(points):
                 distances = prediction.distance(points) / np.linalg.norm(points, axis=1)
                 error = float(np.max(distances))
-        return Attempt(prediction, start, Comparison(float(times[row]), float(times[-1]), error))
+        return ComparedPrediction(
+            prediction, start, Comparison(float(times[row]), float(times[-1]), error)
+        )
 
     def _longer(self, flow: Flow, log_time: float) -> Flow:
         """The curve followed on to a later log t, in the time that is left."""
@@ -355,7 +361,7 @@ class Search:
             reason = OUT_OF_TIME
         return FlowLimit("not settled", reason, flow, prediction=prediction)
 
-    def _followed(self, flow: Flow, attempt: Attempt) -> FlowLimit:
+    def _followed(self, flow: Flow, attempt: ComparedPrediction) -> FlowLimit:
         """The prediction to its end, with certificates; a direction may settle late."""
         prediction = attempt.prediction
         compared = attempt.compared

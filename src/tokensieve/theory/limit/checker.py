@@ -648,7 +648,13 @@ def prove(certificate: Certificate) -> Proof:
 
 
 def check(arrays: dict[str, np.ndarray]) -> Proof:
-    """Proves what a certificate states.
+    """Proves that the flow from the certificate's point tends to the limit that it states.
+
+    (F1) to (F3) say that there is such a limit, the inequality that the flow from this point stays
+    beside the limit line for ever. Both are proved for exactly these documents, E and w.
+
+    Args:
+        arrays: those of `ARRAYS`, as a file of `verify` has them.
 
     Raises:
         Refused: a claim that is not proved, or a damaged certificate; the reason says which.

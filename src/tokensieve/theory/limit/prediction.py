@@ -1,6 +1,6 @@
 """What p does after the computed curve: phases of the slow flow, and the true flow between them.
 
-While every unselected type is far below the selected ones, p follows the slow flow (`flow.split`).
+While every unselected type is far below the selected ones, p follows the slow flow (`flow.slow`).
 A type that comes near ends such a phase. From there the true flow is followed in local time, until
 its ties have settled again.
 """
@@ -225,5 +225,5 @@ def settled_ties(land: Landscape, face: Face, z: Floats, away: float = NEAR) -> 
     if finite is None or finite.moved > MAX_MOVED:
         return None
     slow = Exponentials.of(land, face, finite)
-    nearest = slow.nearness(face.outside.T @ z).max(initial=-math.inf)
-    return SettledTies(face, finite, slow) if nearest <= -away else None
+    largest = slow.log_weights(face.outside.T @ z).max(initial=-math.inf)
+    return SettledTies(face, finite, slow) if largest <= -away else None
