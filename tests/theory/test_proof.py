@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from test_faces import contradicted
 
-from tokensieve.theory.limit.proof import prove
+from tokensieve.theory.flow.landscape import Landscape
+from tokensieve.theory.limit.inequality import Basin, Inequality
+from tokensieve.theory.limit.proof import Attempt, prove, with_point
 from tokensieve.theory.settings import VerifySettings
 from tokensieve.theory.verify import Verification, verify
 
@@ -60,6 +62,28 @@ def test_a_point_far_from_the_line_is_not_proved_and_the_inequality_says_by_how_
     far = prove(replace(exact.limit, flow=away), exact.counts, exact.embeddings, exact.values)
     assert far.grade == "proved attractor"
     assert "the inequality fails" in far.unproved or "too much weight" in far.unproved
+
+
+def test_the_search_takes_nothing_for_proved_within_a_wide_radius_that_the_checker_refuses(
+    exact: Verification,
+) -> None:
+    """An earlier search cut e^{|D| r} at e^100."""
+    limit = exact.limit
+    assert limit.face is not None and limit.finite is not None and limit.balance is not None
+    basis = limit.flow.basis
+    E = exact.embeddings if basis is None else exact.embeddings @ basis
+    land = Landscape(exact.counts, E, exact.values)
+    basin = Basin.of(land, limit.face, limit.finite)
+    inequality = Inequality(land, limit.face, limit.finite, limit.balance, basin)
+    radius = 100.0
+    outcomes = set()
+    for log_time in (100.0, 200.0, 250.0, 300.0, 400.0, 1000.0):
+        place = inequality.on_line(log_time)
+        found = Attempt(place, radius, inequality.left(place, radius), radius**2 / 2)
+        is_proved = not with_point(limit, found.arrays(limit.flow)).unproved
+        assert is_proved or not found.holds
+        outcomes.add(found.holds)
+    assert outcomes == {True, False}
 
 
 def test_a_value_of_another_document_breaks_the_proof(exact: Verification) -> None:
