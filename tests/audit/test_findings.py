@@ -616,11 +616,6 @@ def test_topic_words_are_predictors_and_no_findings() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a mark with a vocabulary of its own is found in two cases of three "
-    "(benchmarks/artefacts.py)",
-    strict=False,
-)
 def test_a_rating_stays_an_artefact_if_those_who_write_one_have_words_of_their_own() -> None:
     """In 25,000 film reviews ratings ranked behind 124 repeated texts."""
     rng = np.random.default_rng(5)

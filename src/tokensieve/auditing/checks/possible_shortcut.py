@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from tokensieve.auditing.artefacts.score import ACCUSED, POSSIBLE
 from tokensieve.auditing.checks.api import AuditContext, Findings
-from tokensieve.auditing.checks.shortcut import Shortcut, is_accused, suspects_of
+from tokensieve.auditing.checks.shortcut import (
+    MIN_FORM_DOCUMENTS,
+    Shortcut,
+    is_accused,
+    suspects_of,
+)
 from tokensieve.wording import percent
 
 
@@ -16,7 +21,8 @@ class PossibleShortcut(Shortcut):
     about = (
         f"Words and phrases that the score of shortcuts gives a probability of "
         f"{percent(POSSIBLE, 0)} to {percent(ACCUSED, 0)} of being an artefact: less likely than "
-        "not. No command masks them, and no accuracy is computed without them."
+        f"not. So is formatting in fewer than {MIN_FORM_DOCUMENTS} documents, which may be the "
+        "habit of few writers. No command masks them, and no accuracy is computed without them."
     )
     action = "Look at the documents, and mask it only if it comes from how they were made."
     action_on_form = action

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
 from tokensieve.arrays import Bools, Ints
@@ -48,7 +49,7 @@ from tokensieve.auditing.copies import first_copies
 from tokensieve.auditing.environments import environment_effects
 from tokensieve.auditing.findings import MEDIUM_SEVERITY, PROBABLE_SHORTCUT
 from tokensieve.auditing.phrases import form_clause, is_unspecific, of_class, quoted
-from tokensieve.auditing.unspaced_phrases import is_letter_of_words
+from tokensieve.auditing.unspaced_phrases import is_letter_of_words, whole_unspaced
 from tokensieve.escape import IN_SENTENCE, for_display
 from tokensieve.model.attention import decide
 from tokensieve.text.excerpts import Excerpt
@@ -58,6 +59,9 @@ from tokensieve.text.vocabulary import CountedCorpus
 from tokensieve.wording import percent, plural, verb
 
 MAX_FINDINGS = 12  # a page with more is not read
+# with some formatting: what ten documents of a corpus have in common is a habit of few writers, and
+# no accuracy could show what it is worth
+MIN_FORM_DOCUMENTS = 12
 MAX_CLASSES_NAMED = 4  # in a headline; of more, what their names have in common, or the first
 CHOSEN_LATER = 0.1  # of the way to certain: formatting that writers choose is named after other
 MOST_OF_ENVIRONMENT = 0.9  # of a finding's documents in one environment
@@ -207,7 +211,9 @@ def is_accused(suspect: Suspect) -> bool:
     """Whether it is at least as likely an artefact as not, or formatting, which has a rule of its
     own.
     """
-    return suspect.is_form or suspect.probability >= ACCUSED
+    if suspect.is_form:
+        return len(suspect.documents) >= MIN_FORM_DOCUMENTS
+    return suspect.probability >= ACCUSED
 
 
 @computed_once
@@ -518,12 +524,49 @@ def headline_of_group(
 
     One suspect that is in nearly all documents of the finding says what it is.
     """
-    if is_in_most(group[0], len(evidence.documents)) and len(group) > 1:
-        group = group[:1]
-        evidence = GroupEvidence.of(audit, group)
+    named = whole_phrases_of(audit, group)
+    if is_in_most(named[0], len(evidence.documents)):
+        named = named[:1]
+    if named != group:
+        evidence = GroupEvidence.of(audit, named)
+    group = named
     names = audit.class_names
     classes = [names[label] for label in evidence.classes]
     return headline([suspect.token for suspect in group], classes, evidence, len(names))
+
+
+def whole_phrases_of(audit: AuditContext, group: Sequence[Suspect]) -> list[Suspect]:
+    """A finding's suspects, with a whole phrase in place of those that are pieces of it.
+
+    Where no space parts words, a piece of an unknown phrase says nothing to a reader.
+    """
+    whole: dict[str, Suspect] = {}
+    for suspect in group:
+        named = suspect
+        if not suspect.is_form and not suspect.token.isascii():
+            texts = audit.train.corpus.texts.gather(suspect.documents)
+            named = as_whole_phrase(suspect, pl.Series(texts, dtype=pl.String), audit.tokenizer)
+        whole.setdefault(named.token, named)
+    return list(whole.values())
+
+
+def as_whole_phrase(suspect: Suspect, texts: pl.Series, tokenizer: Tokenizer) -> Suspect:
+    """The phrase without spaces that nearly all texts of a suspect have around it, or itself.
+
+    Args:
+        suspect: a word or phrase.
+        texts: those that contain it.
+        tokenizer: the one of the training documents.
+    """
+    phrases = whole_unspaced([suspect.token], texts, tokenizer)
+    if not phrases or phrases[0] == suspect.token:
+        return suspect
+    (phrase,) = phrases
+    contain_it = texts.str.to_lowercase().str.contains(without_field(phrase), literal=True)
+    documents = suspect.documents[contain_it.to_numpy()]
+    if not len(documents):  # its letters are written otherwise in the texts
+        return suspect
+    return replace(suspect, token=phrase, type=-1, documents=documents)
 
 
 def headline(
