@@ -27,7 +27,7 @@ from tokensieve.text.tokenizers import (
 )
 from tokensieve.text.vocabulary import Vocabulary, count_texts
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=60)
+QUIET = settings(deadline=None, derandomize=True, max_examples=25)
 # of every script; 自来 begins 自来水, and 水 ends it
 LEXICON = tuple(
     sorted(
