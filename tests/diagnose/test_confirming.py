@@ -26,7 +26,7 @@ from tokensieve.diagnose.subjects.windows import Windows
 from tokensieve.progress import silent
 from tokensieve.text.tokenizers import WordTokenizer
 
-TEXTS = demo_reviews().texts[:30]
+TEXTS = demo_reviews(30).texts
 SPLITTER = WordTokenizer()
 WORDS = tuple(sorted({span[2] for text in TEXTS[:3] for span in SPLITTER.spans(text)}))
 

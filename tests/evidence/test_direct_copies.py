@@ -42,6 +42,7 @@ def test_the_end_of_a_chain_repeats_nothing() -> None:
     assert direct_originals(group, series, 1).tolist() == [NO_ORIGINAL, 0, NO_ORIGINAL]
 
 
+@pytest.mark.slow
 def test_a_leak_counts_copies_of_training_documents_alone() -> None:
     """14 of 244 leaked requests of a bank differed from every training document by more."""
     rng = np.random.default_rng(0)

@@ -85,6 +85,7 @@ def test_false_discoveries_are_controlled_where_scores_are_skewed() -> None:
     assert 0.02 < np.mean(n_small_p) < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [5, 10**6])
 def test_intervals_contain_the_truth(levels: int) -> None:
     """Of two normal distributions one apart, cut into levels; the truth is that of many draws."""
