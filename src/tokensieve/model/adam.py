@@ -39,6 +39,8 @@ MOMENT1 = 1
 MOMENT2 = 2
 GRADIENT = 3
 PER_NUMBER = 4
+# the columns of a token type are those of its score u, then those of its value w for each output
+FIRST_W = PER_NUMBER
 BYTES_PER_FLOAT = 8
 FLOATS_PER_CACHE_LINE = 8
 # e^x = 2^−k · series(r): powers of two down to the smallest number, and the series to its last bit
@@ -197,10 +199,10 @@ def _packed(u: Floats, w: Floats) -> Floats:
     return table
 
 
-def _room(longest: int, n_types: int, n_heads: int) -> list[Any]:
+def _room(longest: int, n_types: int, n_outputs: int) -> list[Any]:
     """Arrays that `_adam` writes to: q, f and g of a document or pair, and the types touched."""
     q = np.empty(2 * longest)
-    fg = np.empty((4, n_heads))
+    fg = np.empty((4, n_outputs))
     touched = np.empty(n_types, np.int64)
     is_touched = np.zeros(n_types, np.bool_)
     return [q, fg, touched, is_touched]
@@ -307,27 +309,27 @@ def _document(
 
     The formulas are those of tokensieve.model.attention. `fg` has room for f − w_top and g.
     """
-    n_heads = table.shape[1] // PER_NUMBER - 1
+    n_outputs = table.shape[1] // PER_NUMBER - 1
     f = fg[0]
     g = fg[1]
     top, drained = _read(types, data, sink, table, q, f)
     if number is not None:
-        g[0] = (f[0] + table[top, 4]) - number
-    elif n_heads == 1:
+        g[0] = (f[0] + table[top, FIRST_W]) - number
+    elif n_outputs == 1:
         y = 1.0 if label == 1 else -1.0
-        g[0] = -y / (1.0 + math.exp(y * (f[0] + table[top, 4])))
+        g[0] = -y / (1.0 + math.exp(y * (f[0] + table[top, FIRST_W])))
     else:
         largest = -math.inf
-        for h in range(n_heads):
-            largest = max(largest, f[h] + table[top, 4 * h + 4])
+        for h in range(n_outputs):
+            largest = max(largest, f[h] + table[top, PER_NUMBER * h + FIRST_W])
         total = 0.0
-        for h in range(n_heads):
-            g[h] = math.exp(f[h] + table[top, 4 * h + 4] - largest)
+        for h in range(n_outputs):
+            g[h] = math.exp(f[h] + table[top, PER_NUMBER * h + FIRST_W] - largest)
             total += g[h]
-        for h in range(n_heads):
+        for h in range(n_outputs):
             g[h] /= total
         g[label] -= 1.0
-    for h in range(n_heads):
+    for h in range(n_outputs):
         g[h] *= weight
     _learn(types, sink, table, q, f, g, top, drained)
 
@@ -350,7 +352,7 @@ def _pair(
     """
     top, drained = _read(types[:m], data[:m], sink, table, q[:m], fg[0])
     other_top, other_drained = _read(types[m:], data[m:], sink, table, q[m:], fg[2])
-    margin = (fg[0, 0] + table[top, 4]) - (fg[2, 0] + table[other_top, 4])
+    margin = (fg[0, 0] + table[top, FIRST_W]) - (fg[2, 0] + table[other_top, FIRST_W])
     fg[1, 0] = -weight / (1.0 + math.exp(margin))
     fg[3, 0] = -fg[1, 0]
     _learn(types[:m], sink, table, q[:m], fg[0], fg[1], top, drained)
@@ -415,22 +417,22 @@ def _learn(
 
     ∂f/∂w_s = q_s and ∂f/∂u_s = q_s (w_s − f), where f is less the value of `top`.
     """
-    n_heads = table.shape[1] // PER_NUMBER - 1
+    n_outputs = table.shape[1] // PER_NUMBER - 1
     g0 = g[0]
     f0 = f[0]
-    w0 = table[top, 4]
+    w0 = table[top, FIRST_W]
     for i in range(len(types)):
         s = types[i]
-        if n_heads == 1:  # numbers in registers: a quarter less time
-            table[s, 7] += g0 * q[i]
-            table[s, 3] += g0 * ((table[s, 4] - w0) - f0) * q[i]
+        if n_outputs == 1:  # numbers in registers: a quarter less time
+            table[s, FIRST_W + GRADIENT] += g0 * q[i]
+            table[s, GRADIENT] += g0 * ((table[s, FIRST_W] - w0) - f0) * q[i]
             continue
         slope = 0.0
-        for h in range(n_heads):
-            above_top = table[s, 4 * h + 4] - table[top, 4 * h + 4]
+        for h in range(n_outputs):
+            above_top = table[s, PER_NUMBER * h + FIRST_W] - table[top, PER_NUMBER * h + FIRST_W]
             slope += g[h] * (above_top - f[h])
-            table[s, 4 * h + 7] += g[h] * q[i]
-        table[s, 3] += slope * q[i]
-    for h in range(n_heads):
-        above_top = table[sink, 4 * h + 4] - table[top, 4 * h + 4]
+            table[s, PER_NUMBER * h + FIRST_W + GRADIENT] += g[h] * q[i]
+        table[s, GRADIENT] += slope * q[i]
+    for h in range(n_outputs):
+        above_top = table[sink, PER_NUMBER * h + FIRST_W] - table[top, PER_NUMBER * h + FIRST_W]
         table[sink, 3] += drained * g[h] * (above_top - f[h])
