@@ -336,6 +336,7 @@ def test_an_untrained_model_has_learned_nothing(trained: Any, reviews: Any) -> N
     assert all(one.low < 0.2 for one in result.correlation.values())
 
 
+@pytest.mark.slow
 def test_measures_against_the_model_itself(trained: Any, found: Diagnosis, reviews: Any) -> None:
     """Value and deletion of one word, through the model's ordinary call on text."""
     model, tokenizer = trained
