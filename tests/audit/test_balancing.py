@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from tokensieve import Settings, audit
 from tokensieve.arrays import Floats, Ints
 from tokensieve.auditing.balancing import (
     MAX_WEIGHT,
@@ -191,3 +192,19 @@ def test_weights_that_leave_too_little_evidence_are_refused() -> None:
         with pytest.raises(InputError, match=advice) as caught:
             require_enough_documents(result, ["harmless", name], features, labels)
         assert "mask" not in str(caught.value)  # it cuts words
+
+
+@pytest.mark.parametrize(("rate_elsewhere", "is_planned"), [(0.0, False), (0.06, True)])
+def test_length_is_planned_if_each_class_has_texts_of_the_length_that_tells_it(
+    rate_elsewhere: float, is_planned: bool
+) -> None:
+    """The loop was printed, and after it the length told the class as before."""
+    rng = np.random.default_rng(0)
+    words = [f"word{number}" for number in range(60)]
+    labels = rng.choice(["a", "b", "c"], 900)
+    is_long = rng.random(900) < np.where(labels == "a", 0.5, rate_elsewhere)
+    sizes = np.where(is_long, rng.integers(25, 45, 900), rng.integers(4, 14, 900))
+    texts = [" ".join(rng.choice(words, size)) for size in sizes]
+    found = audit((texts, labels.tolist()), Settings(baseline=False, thorough=False))
+    assert any("⟨length 20–50⟩" in finding.tokens for finding in found.shortcuts)
+    assert found.balance_plan.with_length is is_planned

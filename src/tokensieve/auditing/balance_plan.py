@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +23,12 @@ class BalancePlan:
     Attributes:
         tokens: forms and values of columns.
         with_length: also the length of texts.
+        lengths: the lengths that tell a class (⟨length 20–50⟩); none for pairs.
     """
 
     tokens: tuple[str, ...] = ()
     with_length: bool = False
+    lengths: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -40,24 +42,31 @@ def balance_plan(train: CountedCorpus, shortcuts: Sequence[Finding]) -> BalanceP
     A feature is taken if it can be balanced together with those before it, and if the weights keep
     the evidence of a quarter of the documents, as the command `balance` requires.
     """
+    findings = [finding for finding in shortcuts if not finding.maskable and finding.level != "low"]
+    lengths = [token for finding in findings for token in finding.tokens if LENGTH_FORM in token]
     plan = BalancePlan()
-    for finding in shortcuts:
-        if not finding.maskable and finding.level != "low":
-            plan = _extended(train, plan, finding)
+    for finding in findings:
+        plan = _extended(train, plan, finding, tuple(lengths))
     return plan
 
 
-def _extended(train: CountedCorpus, plan: BalancePlan, finding: Finding) -> BalancePlan:
-    """The plan with as much of a finding as can be balanced besides what it has."""
+def _extended(
+    train: CountedCorpus, plan: BalancePlan, finding: Finding, lengths: tuple[str, ...]
+) -> BalancePlan:
+    """The plan with as much of a finding as can be balanced besides what it has.
+
+    `lengths` are those of all findings: if one of them cannot be balanced, length is left as it is,
+    because it would still tell the class.
+    """
     is_of_length = not finding.tokens or any(LENGTH_FORM in token for token in finding.tokens)
     if is_of_length and not plan.with_length:
-        longer = BalancePlan(plan.tokens, with_length=True)
+        longer = replace(plan, with_length=True, lengths=lengths)
         if _is_possible(train, longer):
             plan = longer
     for token in finding.tokens:
         if LENGTH_FORM in token or token in plan.tokens or len(plan.tokens) == MAX_BALANCED:
             continue
-        larger = BalancePlan((*plan.tokens, token), plan.with_length)
+        larger = replace(plan, tokens=(*plan.tokens, token))
         if _is_possible(train, larger):
             plan = larger
     return plan
@@ -72,11 +81,13 @@ def _is_possible(train: CountedCorpus, plan: BalancePlan) -> bool:
         result = balance(data.features, data.labels)
     except InputError:  # a token of a phrase that is not counted by itself, or no such weights
         return False
-    # of lengths some bin may be rare, so that only most of them can be balanced
-    is_length_balanced = bool(result.balanced[len(plan.tokens) :].any()) or not plan.with_length
-    all_tokens_balanced = bool(result.balanced[: len(plan.tokens)].all())
+    # some other length may be too rare to be balanced, but not one that tells a class
+    balanced = {
+        name for name, is_balanced in zip(data.names, result.balanced, strict=True) if is_balanced
+    }
+    is_length_balanced = not plan.with_length or len(balanced) > len(plan.tokens)
     is_enough = result.effective_fraction >= MIN_EFFECTIVE_FRACTION
-    return all_tokens_balanced and is_length_balanced and is_enough
+    return balanced.issuperset([*plan.tokens, *plan.lengths]) and is_length_balanced and is_enough
 
 
 def _varies_in_every_class(data: RowFeatures, n_tokens: int) -> bool:
