@@ -97,6 +97,32 @@ def test_an_audit_without_shortcuts_is_one_line(run: Run, audits: Path, tmp_path
     assert "no shortcut" in error and error.count("\n") == 1
 
 
+def test_values_of_other_columns_are_read_from_the_documents_too(tmp_path: Path) -> None:
+    """The models were judged as if the documents had no such values."""
+    rng = np.random.default_rng(2)
+    labels = rng.choice(["a", "b"], 900)
+    is_mailed = rng.random(900) < np.where(labels == "a", 0.6, 0.03)
+    words = [f"w{number}" for number in range(30)]
+    frame = pl.DataFrame(
+        {
+            "text": [" ".join(rng.choice(words, 8)) for _ in labels],
+            "label": labels,
+            "sent by": np.where(is_mailed, "mail", rng.choice(["web", "app"], 900)),
+        }
+    )
+    frame.tail(300).write_csv(tmp_path / "test.csv")
+    settings = Settings(baseline=False, thorough=False, columns=("sent by",))
+    options = {"text": "text", "label": "label", "test": str(tmp_path / "test.csv")}
+    found = audit(frame.head(600), settings, **options)
+    found.save(tmp_path / "a", pictures=False)
+    effect = repair_effect(tmp_path / "a", tmp_path / "a", str(tmp_path / "test.csv"))
+    assert effect.overall.before == found.accuracy.value > 0.7
+    of_mail = effect.marks[0]
+    assert of_mail.mark.tokens == ("sent_by:mail",)
+    n_without = frame.tail(300).filter(pl.col("sent by") != "mail").height
+    assert {g.group: g.n_documents for g in of_mail.groups}["without"] == n_without
+
+
 # ---- other models, by their predictions
 
 

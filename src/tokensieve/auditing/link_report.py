@@ -38,9 +38,11 @@ from tokensieve.model.attention import Model, decide
 from tokensieve.model.storage import read_model
 from tokensieve.read.corpus import Corpus
 from tokensieve.read.reader import read_corpus
+from tokensieve.read.rows import read_rows
 from tokensieve.read.settings import ReadSettings
+from tokensieve.read.sources import open_source
 from tokensieve.report.blocks import Block, Column, Section, Table, Text, ValueAndInterval
-from tokensieve.text.tokenizers import Tokenizer
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.wording import percent
 
 MAX_MARKS = 5  # a page shows the most serious shortcuts
@@ -281,10 +283,11 @@ class RepairJudgement:
         if first.pairs or second.pairs:
             raise InputError("--on needs audits of labelled documents, not of preference pairs")
         marks = _marks_of(before)
-        corpus = read_corpus(source, _reading_of(before))
+        reading = _reading_of(before)
+        corpus = read_corpus(source, reading)
         assert first.vocabulary is not None
         tokenizer = first.vocabulary.tokenizer
-        texts = corpus.texts[:]
+        texts = _texts_for(tokenizer, source, reading, corpus)
         documents = LinkDocuments(
             name=corpus.name,
             texts=texts,
@@ -381,6 +384,19 @@ def _token_table(folder: Path) -> pl.DataFrame:
     )
     # an apostrophe keeps a cell from being a formula in a spreadsheet
     return table.with_columns(pl.col("token", "class").str.strip_prefix("'"))
+
+
+def _texts_for(
+    tokenizer: Tokenizer, source: str, reading: ReadSettings, corpus: Corpus
+) -> pl.Series:
+    """The texts of a corpus, with the values of other columns if the first audit read them, too."""
+    if not isinstance(tokenizer, FieldTokenizer) or not tokenizer.columns:
+        return corpus.texts[:]
+    columns = dict(tokenizer.columns)
+    fields = [name for name in tokenizer.fields if name not in columns]
+    table = open_source(source, reading, labelled=False).held_out
+    rows = read_rows(table, fields, columns=columns)
+    return rows["text"].gather(corpus.rows - 1)
 
 
 def _reading_of(folder: Path) -> ReadSettings:
