@@ -138,7 +138,7 @@ class Seam:
         return beside.touches_left and is_bond and before.isalnum() and ends_here
 
     def _remove(self, n_left: int, n_right: int) -> bool:
-        """Drop characters on both sides of the cut; True."""
+        """Drop characters on both sides of the cut; return True, as something was dropped."""
         del self._kept[len(self._kept) - n_left :]
         self._position += n_right
         return True

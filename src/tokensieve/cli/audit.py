@@ -118,7 +118,7 @@ def _audit(
 
 
 def _show_audit(result: Audit, out: Path, quiet: bool) -> int:
-    """Show an audit, and what exceeds its limits; the exit status."""
+    """Show an audit, and the limits that it exceeds; return the exit status."""
     if quiet and not result.fails:
         return 0  # nothing is shown, so that nothing is imported for it
     from tokensieve.auditing.report import exceeded_report, exceeded_summary
@@ -144,7 +144,7 @@ def _audit_each_label(
     quiet: bool,
     outputs: AuditOutputs,
 ) -> int:
-    """Write an audit of each label into a folder of its own, and an index; the exit status.
+    """Write an audit of each label into a folder of its own, and an index; return the exit status.
 
     `name` is the source as the index and the audits name it.
     """
@@ -198,7 +198,7 @@ def folder_names(labels: Iterable[str]) -> dict[str, str]:
 def _audit_of_scores(
     source: list[str], settings: Settings, out: Path, quiet: bool, outputs: AuditOutputs
 ) -> int:
-    """Audit documents with scores and write the results; the exit status."""
+    """Audit documents with scores and write the results; return the exit status."""
     from tokensieve.auditing.any_audit import Invocation
     from tokensieve.auditing.scores.run import audit_scores, check_settings
     from tokensieve.files import check_writable
