@@ -459,6 +459,7 @@ def test_an_estimate_is_a_line_before_the_work_starts(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"{estimate}\n"
 
 
+@pytest.mark.slow
 def test_the_time_of_a_large_model_is_estimated(
     trained: Any, reviews: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,6 +292,7 @@ def test_limits_are_parsed_and_checked(found: Diagnosis) -> None:
             Diagnosis.limits_from([bad])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "n"), fast_first([(9, 80), (9, 400), (10, 400)]))
 def test_nobody_is_accused_where_nothing_is_learned(
     trained: Any, reviews: Any, seed: int, n: int
@@ -497,6 +498,7 @@ def test_a_number_that_is_frequent_is_a_word_of_its_own() -> None:
     assert {"10", "[a number]"} <= tokens
 
 
+@pytest.mark.slow
 def test_where_padding_means_nothing_words_are_screened_by_removing_them() -> None:
     """Behind a layer norm the zero embedding of padding made all effects of Funnel zero."""
     texts = demo_reviews(60).texts.to_list()
