@@ -255,7 +255,7 @@ class DiagnosisReport:
         return Text(
             f"Verdict: no word, form or pattern dominates, of {n} and "
             f"{diagnosis.forms.height} changes of formatting. A mark that does not occur in this "
-            "file cannot be found in it.",
+            "file cannot be found in it; one in few documents is often missed.",
             "good",
         )
 
