@@ -149,6 +149,29 @@ def test_every_block_runs(document: Path, run: Run, at_home: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_the_sentences_that_the_repair_tutorial_quotes_are_printed(run: Run, at_home: Path) -> None:
+    text = (HOME / "docs" / "tutorials" / "repair.md").read_text()
+    printed: list[str] = []
+
+    def noted(*words: str, **options: Any) -> tuple[int, str, str]:
+        result = run(*words, **options)
+        printed.extend(result[1].split())
+        return result
+
+    names: dict[str, Any] = {}
+    for block in blocks(text):
+        if block.reason is None and block.language == "python":
+            exec(block.code, names)
+        elif block.reason is None:
+            run_shell(block.code, noted)
+    quotes = re.findall(r"^> .*(?:\n> .*)*", text, re.MULTILINE)
+    assert len(quotes) == 2
+    for quote in quotes:
+        assert " ".join(quote.replace("\n> ", " ").split()[1:]) in " ".join(printed)
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn", "quick_training")
 def test_the_notebook_runs_and_each_last_value_can_be_shown() -> None:
     notebook = json.loads((HOME / "docs" / "notebook.ipynb").read_text())

@@ -123,6 +123,22 @@ def test_values_of_other_columns_are_read_from_the_documents_too(tmp_path: Path)
     assert {g.group: g.n_documents for g in of_mail.groups}["without"] == n_without
 
 
+def test_the_audit_of_one_of_several_labels_is_judged_on_documents_with_such_lists(
+    run: Run, tmp_path: Path
+) -> None:
+    frame = reviews(1500, 7).with_columns(
+        tags=pl.concat_list("label", pl.when(pl.int_range(1500) % 3 == 0).then(pl.lit("new")))
+    )
+    table = frame.select("text", tags=pl.col("tags").list.drop_nulls())
+    table.head(1000).write_ndjson(tmp_path / "train.jsonl")
+    table.tail(500).write_ndjson(tmp_path / "test.jsonl")
+    options = ("--text", "text", "--test", "test.jsonl", "--no-baseline", "--no-pictures")
+    assert run("audit", "train.jsonl", *options, "--out", "a", "--quiet")[0] == 0
+    effect = repair_effect(Path("a/positive"), Path("a/positive"), "test.jsonl")
+    audited = json.loads(Path("a/positive/summary.json").read_text())
+    assert effect.overall.before == audited["test_accuracy"]
+
+
 # ---- other models, by their predictions
 
 

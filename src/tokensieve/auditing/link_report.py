@@ -403,7 +403,17 @@ def _reading_of(folder: Path) -> ReadSettings:
     """The settings with which the first audit read its documents, without its split into parts."""
     try:
         settings = parsed(read_regular(folder / "summary.json"))["settings"]
-        names = ("text", "label", "group", "drop", "role", "encoding", "separator")
+        names = (
+            "text",
+            "label",
+            "having",
+            "label_separator",
+            "group",
+            "drop",
+            "role",
+            "encoding",
+            "separator",
+        )
         options = {name: settings[name] for name in names if settings.get(name)}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         raise InputError(

@@ -132,8 +132,10 @@ def _what_was_done(
         )
     elif n_removed:
         parts.append(f"{plural(n_removed, 'token')} removed")
+    copies = plural(n_copies, "counterfactual copy", "counterfactual copies")
+    if n_copies and not n_removed and not n_left_out:
+        return f"{copies} added to {plural(n_kept, 'document')}"
     if n_copies:
-        copies = plural(n_copies, "counterfactual copy", "counterfactual copies")
         parts.append(f"{copies} added")
     if n_left_out:
         kind_of_row = "row" if is_by_request else "mislabelled row"

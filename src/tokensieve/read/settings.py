@@ -416,10 +416,13 @@ class ReadSettings(SourceSettings):
     def read_options(self) -> dict[str, Any]:
         """The settings that decide which documents are read, as JSON values, for summary.json."""
         groups = [joined_group(new, old) for new, old in (self.group or {}).items()]
-        task = {}
+        written: dict[str, Any] = {}
         if self.task == "scores":
-            task = {"task": self.task}
-        return task | {
+            written["task"] = self.task
+        if self.having is not None:
+            written["having"] = self.having
+            written["label_separator"] = self.label_separator
+        return written | {
             "test": _written(self.test),
             "split": self.split,
             "by": self.by,
