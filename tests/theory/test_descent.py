@@ -32,6 +32,7 @@ def loss(counts: Counts, E: Floats, w: Floats, p: Floats) -> float:
     return float(total / counts.n_documents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [8, 40])
 def test_a_step_goes_down_the_gradient_of_the_definition(d: int) -> None:
     counts, E, w, p = problem(d)

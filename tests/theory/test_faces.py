@@ -373,6 +373,7 @@ def test_the_prediction_against_300_digits_at_log_t_200() -> None:
     assert limit.prediction.distance(np.array([exact]))[0] < 1e-5 * np.linalg.norm(exact)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 3)
 @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 3, 5]))
 def test_certificates_of_random_data_hold_by_plain_arithmetic(seed: int, d: int) -> None:
@@ -633,6 +634,7 @@ def test_gaps_on_which_no_force_acts_grow_more_slowly_than_log_t(
     assert min(rates) == pytest.approx(limit.balance.slowest, rel=0.02)
 
 
+@pytest.mark.slow
 def test_forces_of_second_order_are_no_verdict() -> None:
     """No prediction has both kinds of documents at f = 0 but one without type 3: its gap grows like half of log t."""
     held = [[0, 0, 1, 0]] * 2 + [[1, 1, 1, 0]] * 2 + [[1, 1, 1, 1]] * 2

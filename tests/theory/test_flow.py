@@ -286,6 +286,7 @@ def test_a_trial_step_that_is_too_long_is_tried_again_as_a_short_one(
     np.testing.assert_array_equal(flow.p, before)
 
 
+@pytest.mark.slow
 def test_dimensions_outside_the_span_stay_still_and_change_nothing() -> None:
     counts, E, w, p = one_step_problem(d=64)
     settings_ = VerifySettings(max_norm=50.0, tolerance=1e-8)

@@ -197,6 +197,7 @@ def test_third_derivatives_are_no_larger_than_their_bound(seed: int) -> None:
     assert abs(mpmath.diff(loss, 0, 3)) <= bound
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_the_way_of_the_tied_gaps_is_no_longer_than_its_bound(seed: int) -> None:

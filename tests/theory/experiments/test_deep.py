@@ -298,6 +298,7 @@ def test_the_size_of_chunks_changes_nothing(kind: str, monkeypatch: pytest.Monke
         np.testing.assert_allclose(parts[name], whole[name], rtol=1e-11, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "optimizer"), in_turn("adam", "sgd"))
 def test_full_batch_training_is_that_of_pytorch_on_token_sequences(
     kind: str, optimizer: str

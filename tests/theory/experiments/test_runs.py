@@ -329,6 +329,7 @@ def bins_and_lines(bench: Bench) -> SeedRun:
     return SeedRun((Measurement("one", 1.0, 0.5),), {"bins-imdb": bins, "tokens-imdb": tokens})
 
 
+@pytest.mark.slow
 def test_pictures_hold_our_numbers_and_the_papers(tmp_path: Path) -> None:
     [result] = go(tmp_path, experiment([], "one-layer", run=bins_and_lines), seeds=3)
     [picture] = pictures(result)
