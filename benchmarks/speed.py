@@ -1,17 +1,18 @@
 """How fast and how light: every row that was asked of this version, measured beside its peer.
 
-    python benchmarks/speed.py run [--quick] [--runs 5] [--peers PYTHON] [--before FOLDER]
+    python benchmarks/speed.py all [--minutes 14] [--runs 5] [--peers PYTHON] [--before FOLDER]
                                    [--only NAME …] [--again]
     python benchmarks/speed.py table [--name speed]
 
-`run` measures each row's sides in turns, every one in a process of its own from its start to its
-end, and keeps the row in benchmarks/results/speed.json as soon as it is complete. Called again for
-the same commit and machine, it goes on with the rows that are not there yet (--again: all of them
-anew). --quick runs everything once and begins no row after nine minutes; it keeps speed-quick.json.
---peers names a Python that has vowpalwabbit and fasttext; without them their sides are left out.
---before names the source folder of an earlier version, which is then measured in the same turns.
+`all` measures and writes the table between the two marks in docs/benchmarks.md. `run` only
+measures, `table` only writes.
 
-`table` writes the rows as a table between the two marks in docs/benchmarks.md.
+Every process is timed from its start to its end. In each round every row's sides run once, in
+turns; rounds go on until each row has --runs of them, or until no row is left that would end within
+--minutes. After each row of a round benchmarks/results/speed.json is written. Called again for the
+same commit and machine, it goes on where it stopped (--again: anew). --peers names a Python that
+has vowpalwabbit and fasttext; without them their sides are left out. --before names the source
+folder of an earlier version, which is then measured in the same turns.
 
 Wall seconds are what was asked; the seconds of all processors stand beside them, because a machine
 that does other work disturbs them less. Code that Numba compiles and byte code are kept, as an
@@ -44,7 +45,6 @@ RESULTS = Path(__file__).with_name("results")
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN = "<!-- speed: begin -->"
 END = "<!-- speed: end -->"
-QUICK_LIMIT = 540.0  # seconds after which --quick begins no further row: ten minutes with the last
 GIB = 2**30
 MIB = 2**20
 
@@ -326,8 +326,24 @@ class Session:
         if figures["commit"] == self.commit and kept["machine"] == self.machine:
             self.rows = figures["rows"]
 
-    def keep(self, name: str, row: Row, runs: dict[str, list[Run]]) -> None:
-        """Store a complete row."""
+    def runs_of(self, name: str) -> dict[str, list[Run]]:
+        """What was measured of a row so far; nothing of a row that is new."""
+        stored = self.rows.get(name, {"runs": {}})["runs"]
+        return {side: [Run(**one) for one in runs] for side, runs in stored.items()}
+
+    def n_runs(self, name: str) -> int:
+        """How many rounds a row has had."""
+        return min(map(len, self.runs_of(name).values()), default=0)
+
+    def seconds_of_round(self, name: str) -> float:
+        """How long a further round takes, judging by the longest so far; 0 of a new row."""
+        return sum(max(run.wall for run in runs) for runs in self.runs_of(name).values())
+
+    def add(self, name: str, row: Row, round_of_row: dict[str, Run]) -> None:
+        """Store a further round of a row."""
+        runs = self.runs_of(name)
+        for side, one in round_of_row.items():
+            runs.setdefault(side, []).append(one)
         self.rows[name] = {
             "what": row.what,
             "asked": row.asked,
@@ -373,45 +389,57 @@ def commit() -> str:
     return name.stdout.strip() + mark
 
 
+def versions_of_peers(python: str) -> str:
+    """The names and versions of the peers that a Python has."""
+    script = """
+from importlib.metadata import PackageNotFoundError, version
+for name in ("vowpalwabbit", "fasttext", "fasttext-wheel"):
+    try:
+        print(name, version(name))
+    except PackageNotFoundError:
+        pass
+"""
+    done = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True)
+    return ", ".join(done.stdout.splitlines()) or "no peers"
+
+
 def run(options: argparse.Namespace) -> None:
-    """Measure the rows that are lacking."""
-    begun = time.monotonic()
-    machine = described("polars", "numba", "vowpalwabbit", "fasttext-wheel")
-    name = options.name or ("speed-quick" if options.quick else "speed")
-    session = Session(name, machine, commit())
+    """Measure round after round, until the rounds or the minutes are over."""
+    end = time.monotonic() + 60 * options.minutes
+    machine = f"{described('polars', 'numba')}, {versions_of_peers(options.peers)}"
+    session = Session(options.name, machine, commit())
     if not options.again:
         session.resume()
     print(f"{machine}; commit {session.commit}", flush=True)
-    n_runs = 1 if options.quick else options.runs
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        now = Versions(ROOT / "src", options.peers, folder / "now")
-        sources = {"": now}
+        sources = {"": Versions(ROOT / "src", options.peers, folder / "now")}
         if options.before:
             before = Versions(options.before.resolve(), options.peers, folder / "before")
             sources["before: "] = before
         for versions in sources.values():
             versions.folder.mkdir()
             warm_up(versions)
-        known: dict[Measured, list[Run]] = {}
-        for row_name in options.only:
-            if row_name in session.rows:
-                continue
-            if options.quick and time.monotonic() - begun > QUICK_LIMIT:
-                print(f"{row_name}: no time left for it with --quick", flush=True)
-                continue
-            row = ROWS[row_name]
-            runs = runs_of(row, sources, 1 if row_name in ONCE else n_runs, known)
-            session.keep(row_name, row, runs)
-            print(line(session.rows[row_name]), flush=True)
+        for n_before in range(options.runs):
+            known: dict[Measured, Run] = {}
+            for row_name in options.only:
+                if session.n_runs(row_name) > n_before or (n_before and row_name in ONCE):
+                    continue
+                if time.monotonic() + session.seconds_of_round(row_name) > end:
+                    print(f"{row_name}: no time left for round {n_before + 1}", flush=True)
+                    continue
+                row = ROWS[row_name]
+                session.add(row_name, row, round_of(row, sources, known, n_before))
+                print(line(session.rows[row_name]), flush=True)
 
 
-def runs_of(
-    row: Row, sources: dict[str, Versions], n_runs: int, known: dict[Measured, list[Run]]
-) -> dict[str, list[Run]]:
-    """Every side's runs, in turns, every other turn backwards.
+def round_of(
+    row: Row, sources: dict[str, Versions], known: dict[Measured, Run], number: int
+) -> dict[str, Run]:
+    """One run of every side, in odd rounds backwards.
 
-    A row whose only side stands in an earlier row, too, takes its runs from there (`known`).
+    A row whose only side stands in an earlier row of the round, too, takes its run from there
+    (`known`).
     """
     jobs: list[tuple[str, Side, Versions]] = []
     for prefix, versions in sources.items():
@@ -420,14 +448,13 @@ def runs_of(
             if is_peer and (prefix or not has_package(versions.peers, row.peer)):
                 continue
             jobs.append((prefix + side_name, side, versions))
-    if len(row.sides) == 1 and all((side, source) in known for _, side, source in jobs):
-        return {name: known[side, source] for name, side, source in jobs}
-    runs: dict[str, list[Run]] = {name: [] for name, _, _ in jobs}
-    known |= {(side, source): runs[name] for name, side, source in jobs}
-    for turn in range(n_runs):
-        for name, side, versions in jobs if turn % 2 == 0 else jobs[::-1]:
-            runs[name].append(side(versions))
-    return runs
+    is_known = len(row.sides) == 1
+    results: dict[str, Run] = {}
+    for name, side, versions in jobs[::-1] if number % 2 else jobs:
+        if not is_known or (side, versions) not in known:
+            known[side, versions] = side(versions)
+        results[name] = known[side, versions]
+    return {name: results[name] for name, _, _ in jobs}
 
 
 def line(row: dict[str, Any]) -> str:
@@ -458,14 +485,16 @@ def line(row: dict[str, Any]) -> str:
 
 def table(options: argparse.Namespace) -> None:
     """Write the table into docs/benchmarks.md."""
-    name = options.name or "speed"
-    stored = json.loads((RESULTS / f"{name}.json").read_text())
+    stored = json.loads((RESULTS / f"{options.name}.json").read_text())
     rows = [stored["figures"]["rows"][key] for key in ROWS if key in stored["figures"]["rows"]]
-    n_runs = max(len(runs) for row in rows for runs in row["runs"].values())
+    n_runs = [min(map(len, row["runs"].values())) for row in rows if row["unit"] != "MiB"]
+    loads = [row["load"] for row in rows]
     heading = (
-        f"`{stored['command']}`: medians of {n_runs} runs, in turns, with ranges in parentheses; a "
-        f"value above what was asked is bold. {stored['machine']}, commit "
-        f"{stored['figures']['commit']}; `benchmarks/results/{name}.json`."
+        f"`{stored['command']}`: medians of {min(n_runs)} to {max(n_runs)} rounds, in which the "
+        "sides took turns, with ranges in parentheses; a value above what was asked is bold. "
+        f"{stored['machine']}, commit {stored['figures']['commit']}, {min(loads):.1f} to "
+        f"{max(loads):.1f} processes waiting or running (one of them is the measured one); "
+        f"`benchmarks/results/{options.name}.json`."
     )
     lines = [BEGIN, heading, "", "| | asked at most | measured | sides |", "|---|---|---|---|"]
     lines += [*map(line, rows), END]
@@ -482,16 +511,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("what", choices=("all", "run", "table"))
+    parser.add_argument("--minutes", type=float, default=14.0)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--peers", default=sys.executable, help="a Python that has the peers")
     parser.add_argument("--before", type=Path, help="source folder of an earlier version")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
     parser.add_argument("--again", action="store_true", help="measure rows that are stored, too")
-    parser.add_argument("--name", default="", help="of the file in results/")
+    parser.add_argument("--name", default="speed", help="of the file in results/")
     options = parser.parse_args()
-    {"run": run, "table": table}[options.what](options)
+    if options.what in ("all", "run"):
+        run(options)
+    if options.what in ("all", "table"):
+        table(options)
 
 
 if __name__ == "__main__":
