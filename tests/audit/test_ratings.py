@@ -1,10 +1,14 @@
 """Ratings such as 7/10 are a shortcut where together they nearly decide the label, however few
 documents each of them is in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tokensieve.auditing.artefacts.ratings import certainty_of
+from tokensieve.auditing.artefacts.suspects import Suspect
+from tokensieve.auditing.checks.shortcut import probability_details
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
 
@@ -35,6 +39,25 @@ def test_ratings_that_decide_the_label_are_one_finding() -> None:
     assert sum(token.endswith("/10") for token in first.tokens) >= 4
     assert first.level != "low"
     assert "n/10" in first.mask or {"1/10", "10/10"} <= set(first.mask)
+
+
+def test_reasons_of_several_ratings_name_the_one_that_they_hold_of() -> None:
+    """ "It occurs in no other class" stood on a card of ten ratings, of which four did not."""
+    scored = Suspect(
+        token="9/10",
+        type=4,
+        classes=(1,),
+        documents=np.arange(22),
+        certainty=1.0,
+        probability=0.95,
+        reasons=("it occurs in no other class",),
+        scored_token="9/10",
+    )
+    member = replace(scored, token="8/10", documents=np.arange(34))
+    details = probability_details(member, ["8/10", "9/10"])
+    assert details[0].startswith("the probability that “9/10” is an artefact")
+    assert probability_details(member, ["8/10"])[0].startswith("the probability that “9/10”")
+    assert probability_details(scored, ["9/10"])[0].startswith("the probability that it is")
 
 
 def test_ratings_that_say_nothing_are_none() -> None:

@@ -12,13 +12,25 @@ import pytest
 
 from calls import Run
 from tokensieve import Settings, audit
+from tokensieve.auditing.broken_link import GroupAccuracy, GroupName, Mark
+from tokensieve.auditing.checks import order
 from tokensieve.auditing.checks.shortcut import either, told_of_class
 from tokensieve.auditing.demo import demo_reviews
-from tokensieve.auditing.findings import Finding
+from tokensieve.auditing.findings import PROBABLE_SHORTCUT, Finding
+from tokensieve.auditing.link_report import MarkEffect, RepairEffect
+from tokensieve.auditing.next_steps import NextCommands
 from tokensieve.auditing.phrases import form_clause
+from tokensieve.auditing.report import (
+    look_first,
+    removed_tokens,
+    repair_commands,
+    without_shortcuts_sentences,
+)
+from tokensieve.auditing.report_tokens import disagreements_section
 from tokensieve.auditing.result import Audit
+from tokensieve.evidence.order import WINDOW, Pair
 from tokensieve.read.label_lists import MAX_AUDITS
-from tokensieve.report.blocks import Section, Text, walk
+from tokensieve.report.blocks import Command, Picture, Section, Table, Text, walk
 
 
 def reviews(n: int, seed: int) -> tuple[list[str], list[str]]:
@@ -29,6 +41,7 @@ def reviews(n: int, seed: int) -> tuple[list[str], list[str]]:
 
 
 QUICK = Settings(baseline=False, thorough=False, validation_share=0.0)
+THOROUGH = Settings(baseline=False)
 
 
 @pytest.fixture(scope="module")
@@ -233,3 +246,222 @@ def test_a_mark_of_half_the_classes_says_little_about_the_class() -> None:
     assert told_of_class(1, 77) == 1
     assert told_of_class(35, 77) < 0.2 < told_of_class(4, 30) < 1
     assert told_of_class(77, 77) == 0
+
+
+def test_a_near_copy_with_other_capitals_is_not_said_to_differ_in_a_word() -> None:
+    texts, labels = reviews(300, 4)
+    others, known = reviews(100, 5)
+    copy = texts[0].upper()
+    test = pl.DataFrame({"text": [*others, copy], "label": [*known, labels[0]]})
+    train = pl.DataFrame({"text": texts, "label": labels})
+    found = audit(train, THOROUGH, text="text", label="label", test=test)
+    (leak,) = (one for one in found.findings if one.kind == "leak")
+    (sentence, _) = leak.details
+    assert "this test document has the same words" in sentence
+    assert "it is no exact copy" in sentence
+
+
+def test_counts_of_one_source_say_which_one_they_are_about() -> None:
+    """ "28 documents with conflicting labels" stood beside a finding that counts 54 in both."""
+    texts, labels = reviews(300, 6)
+    others, known = reviews(100, 7)
+    opposite = {"good": "bad", "bad": "good"}
+    train = pl.DataFrame({"text": [*texts, texts[0]], "label": [*labels, opposite[labels[0]]]})
+    test = pl.DataFrame({"text": [*others, texts[1]], "label": [*known, opposite[labels[1]]]})
+    found = audit(train, QUICK, text="text", label="label", test=test)
+    assert "training documents: 2 documents with conflicting labels" in found.notes
+    (finding,) = (one for one in found.findings if one.kind == "contradiction")
+    assert finding.details == (
+        "4 of 402 training and test documents have a copy with another label",
+    )
+
+
+def probable(*tokens: str) -> Finding:
+    return Finding(
+        "shortcut", 0.01, title=PROBABLE_SHORTCUT, headline="…", tokens=tokens, maskable=tokens
+    )
+
+
+def test_the_question_before_a_mask_names_every_probable_shortcut() -> None:
+    """Of four words that the command removes, the question named three."""
+    words = ["well worth", "trash", "lousy", "is very good"]
+    question = look_first([probable(word) for word in words])
+    assert all(f"“{word}”" in question for word in words)
+
+
+def test_a_mask_of_ratings_and_words_says_which_words_it_removes() -> None:
+    """ "All 54 shortcut tokens" were ten ratings in all their spellings and a word."""
+    shortcuts = [probable("10/10", "8/10"), probable("trash")]
+    tokens = [*(f"{n}/10" for n in range(11)), "trash"]
+    assert removed_tokens(shortcuts, tokens) == (
+        "all ratings such as “10/10” and “8/10”, and “trash” (12 tokens)"
+    )
+
+
+def test_a_phrase_that_the_model_cannot_leave_out_is_said_to_stay() -> None:
+    """Of 177 test documents with a shortcut, 159 were counted: two phrases are no token types."""
+    texts, labels = reviews(400, 8)
+    texts = [
+        f"{text} Wexcombe" if label == "good" and i % 5 == 0 else text
+        for i, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    found = audit((texts, labels), THOROUGH)
+    assert any("wexcombe" in one.tokens for one in found.shortcuts)
+    phrase = Finding("shortcut", 0.01, title=PROBABLE_SHORTCUT, tokens=("well worth",))
+    sentences = without_shortcuts_sentences(replace(found, findings=(*found.findings, phrase)))
+    assert sentences[0].startswith("Trained without ") and "well worth" not in sentences[0]
+    assert any(sentence.startswith("“well worth” is not left out") for sentence in sentences)
+
+
+def test_a_sentence_on_the_order_of_words_says_how_far_apart_they_are() -> None:
+    """ "not" stood before "worth" in 193 documents; the sentence counted 61, within ten words."""
+    pair = Pair(
+        kind="order",
+        first="not",
+        second="worth",
+        label=0,
+        documents=np.arange(61),
+        n_right=53,
+        n_others=171,
+        n_others_right=66,
+        p_value=1e-6,
+        q_value=1e-4,
+    )
+    assert f"“not” up to {WINDOW} words before “worth”" in order.sentence(pair, "negative")
+
+
+def group_accuracy(name: GroupName, before: str, after: str) -> GroupAccuracy:
+    """Two models on a group, a letter for each document: y where it is predicted correctly."""
+    return GroupAccuracy(
+        group=name,
+        n_documents=len(before),
+        is_correct_before=np.array([letter == "y" for letter in before]),
+        is_correct_after=np.array([letter == "y" for letter in after]),
+    )
+
+
+def test_a_shortcut_misleads_where_it_points_to_another_class() -> None:
+    """ "10/10 misleads most" stood beside "no prediction changes", on the lowest accuracy."""
+    texts, labels = reviews(400, 8)
+    texts = [
+        f"{text} Wexcombe" if label == "good" and i % 5 == 0 else text
+        for i, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    found = audit((texts, labels), THOROUGH)
+    effect = found.misleading.without_shortcuts
+    assert effect is not None
+    mark = replace(
+        effect.marks[0],
+        mark=Mark(("wexcombe",), "good"),
+        groups=(
+            group_accuracy("removed", "nnnyy" * 20, "nnnyy" * 20),
+            group_accuracy("without", "nnnnn" * 20, "yyyyy" * 20),
+            group_accuracy("inserted", "nnyyy" * 20, "yyyyy" * 20),
+        ),
+    )
+    changed = replace(found.misleading, without_shortcuts=replace(effect, marks=(mark,)))
+    sentence = without_shortcuts_sentences(replace(found, misleading=changed))[-1]
+    assert "misleads, on documents of other classes, with it inserted" in sentence
+    assert "60.0% correctly, and 100.0%" in sentence
+
+
+def test_words_that_predict_together_are_not_called_an_order() -> None:
+    """ "Word order predicts the label" stood above "Of 57 documents with both “sales” and …"."""
+    rng = np.random.default_rng(3)
+    words = [f"word{number}" for number in range(60)]
+    texts = []
+    labels = []
+    for _ in range(900):
+        text = rng.choice(words, 20).tolist()
+        label = int(rng.integers(2))
+        has_first = rng.random() < 0.4
+        if has_first:
+            text.insert(3, "alpha")
+        if has_first == bool(label):
+            text.insert(12, "beta")
+        texts.append(" ".join(text))
+        labels.append(["bad", "good"][label])
+    found = audit((texts, labels), QUICK)
+    (finding,) = (one for one in found.findings if one.kind == "order")
+    assert "with both “" in finding.headline
+    assert "order" not in finding.title
+
+
+def test_on_a_phone_the_question_before_a_mask_is_not_behind_the_command(found: Audit) -> None:
+    """Commands without a text of style "next" come first there: "Then remove …" led the page."""
+    with_one = replace(found, findings=(probable("plot"),))
+    commands = NextCommands(masks=("tokensieve mask reviews.csv --out masked.csv",))
+    question, command, *_ = repair_commands(with_one, with_one.shortcuts, commands, "")
+    assert isinstance(question, Text) and question.style == "next"
+    assert isinstance(command, Command) and command.purpose.startswith("Then remove")
+
+
+def test_bars_of_some_tokens_do_not_call_the_documents_without_any_of_them_all_others() -> None:
+    """Five of ten ratings have a bar, and the documents of the other five are not "all others"."""
+    texts, labels = reviews(600, 10)
+    rng = np.random.default_rng(5)
+    marks = {"good": ["7/10", "8/10", "9/10", "10/10"], "bad": ["1/10", "2/10", "3/10", "4/10"]}
+    texts = [
+        f"{text} {rng.choice(marks[label])}" if rng.random() < 0.3 else text
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    found = audit((texts, labels), QUICK)
+    (picture,) = (
+        block
+        for block in walk(found.report().blocks)
+        if isinstance(block, Picture) and block.name == "headline"
+    )
+    n_tokens = len(found.findings[0].tokens)
+    assert n_tokens > 5
+    assert f"with none of the {n_tokens} tokens" in picture.description
+
+
+def test_words_that_say_little_are_not_listed_as_predictors_that_the_model_ignores(
+    found: Audit,
+) -> None:
+    """ "and", "this" and "of" led the table, at +0.08, +0.10 and +0.06."""
+    rows = found.tokens.filter(pl.col("class") == "good").head(2)
+    ignored = rows.with_columns(
+        token=pl.Series(["and", "superb"]),
+        quadrant=pl.lit("carries the label, ignored"),
+        documents=pl.lit(200).cast(rows.schema["documents"]),
+        effect=pl.lit(0.01),
+        posterior_difference=pl.Series([0.08, 0.8]),
+        posterior_low=pl.Series([0.04, 0.7]),
+        posterior_high=pl.Series([0.12, 0.9]),
+    )
+    section = disagreements_section(replace(found, tokens=ignored, neutral={"good": 0.0}))
+    (table,) = (block for block in walk([section]) if isinstance(block, Table))
+    assert [row[0] for row in table.rows] == ["superb"]
+    none = disagreements_section(replace(found, tokens=ignored.head(1), neutral={"good": 0.0}))
+    assert not any(isinstance(block, Table) for block in walk([none]))
+
+
+def test_hypotheses_that_contrast_under_one_premise_are_no_copies() -> None:
+    """Of 55 that "nearly repeat an earlier one", 42 had another label: "a (tall) person in a suit"."""
+    texts, labels = reviews(300, 12)
+    premises, _ = reviews(300, 13)
+    rows = []
+    for premise, text, label in zip(premises, texts, labels, strict=True):
+        other = {"good": "bad", "bad": "good"}[label]
+        rows.append((premise, f"{text} It was there all day long", label))
+        rows.append((premise, f"{text} It was never there all day long", other))
+    frame = pl.DataFrame(rows, schema=["premise", "hypothesis", "label"], orient="row")
+    settings = THOROUGH.with_options({"text": ("premise", "hypothesis"), "label": "label"})
+    assert not [one for one in audit(frame, settings).findings if one.kind == "repeated"]
+    copies = pl.concat([frame, frame.head(40)])
+    (finding,) = (one for one in audit(copies, settings).findings if one.kind == "repeated")
+    assert finding.evidence["documents"].found <= 40
+
+
+def test_an_accuracy_rises_only_if_that_is_more_than_chance() -> None:
+    """ "Accuracy rises from 70.9% to 72.7%" was said of 55 documents, at p = 1.0."""
+    little = group_accuracy("removed", "nnnyy" * 11, "ynnyy" + "nnnyy" * 10)
+    much = group_accuracy("inserted", "nnnyy" * 20, "yyyyy" * 20)
+    mark = MarkEffect(Mark(("10/10",), "good"), (little,))
+    overall = group_accuracy("all", "yyyyn" * 40, "yyyyn" * 40)
+    headline = RepairEffect("reviews.csv", overall, (mark,)).headline
+    assert "goes from 40.0% to 41.8%, a difference within chance" in headline
+    both = MarkEffect(Mark(("10/10",), "good"), (little, much))
+    headline = RepairEffect("reviews.csv", overall, (both,)).headline
+    assert "with it inserted, accuracy rises from 40.0% to 100.0%; overall" in headline

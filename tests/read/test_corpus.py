@@ -105,7 +105,12 @@ def test_unclear_and_wrong_columns_are_listed() -> None:
         "--text text --label stars",
     )
     fails(frame(review=TEXTS, comment=TEXTS, label=LABELS), "'review', 'comment'", "--text review")
-    fails(frame(a=TEXTS, b=TEXTS), "which column holds the text: 'a', 'b'", "--text a")
+    fails(
+        frame(a=TEXTS, b=TEXTS),
+        "which column holds the text: 'a', 'b'",
+        "--text a",
+        "--text a --text b",
+    )
     fails(frame(a=LABELS, b=LABELS), "'a', 'b'")
     fails(
         frame(a=TEXTS, b=LABELS, c=LABELS),

@@ -46,6 +46,7 @@ from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer
 from tokensieve.wording import percent
 
 MAX_MARKS = 5  # a page shows the most serious shortcuts
+MISLED_GROUPS: tuple[GroupName, ...] = ("contradicts", "inserted")
 MAX_NAMED_TOKENS = 2  # in each row of a table, where the headline names more
 # of a mark with one token
 DESCRIPTIONS: dict[GroupName, str] = {
@@ -82,6 +83,19 @@ class MarkEffect:
 
     mark: Mark
     groups: tuple[GroupAccuracy, ...]
+
+    @property
+    def where_misled(self) -> GroupAccuracy | None:
+        """The worst group in which the mark is present and points to another class.
+
+        Without such a group, the one in which it is missing from documents of its class; None
+        without both. Which group it is does not depend on the second model.
+        """
+        for names in (MISLED_GROUPS, ("removed",)):
+            groups = [group for group in self.groups if group.group in names]
+            if groups:
+                return groups[0]
+        return None
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,7 @@ class RepairEffect:
                 f"{_change(self.overall)}."
             )
         effect = with_groups[0]
-        worst = effect.groups[0]
+        worst = effect.where_misled or effect.groups[0]
         return (
             f"{quoted(effect.mark.tokens)}: on {group_description(effect.mark, worst.group)}, "
             "accuracy "
@@ -176,8 +190,11 @@ def _change(result: GroupAccuracy) -> str:
     """Rises from 31.0% to 78.0%."""
     if result.after == result.before:
         return f"stays at {percent(result.before)}"
+    accuracies = f"from {percent(result.before)} to {percent(result.after)}"
+    if not result.difference.is_significant:
+        return f"goes {accuracies}, a difference within chance"
     verb = "rises" if result.after > result.before else "falls"
-    return f"{verb} from {percent(result.before)} to {percent(result.after)}"
+    return f"{verb} {accuracies}"
 
 
 def _row(tokens: str, label: str, result: GroupAccuracy) -> dict[str, object]:

@@ -24,10 +24,11 @@ from tokensieve.text.vocabulary import CountedCorpus
 MAX_TOKEN_CHARACTERS = 200  # of a token that a command can name
 MAX_RATING_SCALE = 100  # 7/2019 is a date, not a rating
 MAX_COMPLETE_SCALE = 10  # of 7/10 all of 0/10 to 10/10 are cut, whether training has them or not
+FRACTIONS = ("", ".0", ".25", ".5", ".75")  # of a rating in words that new documents may contain
 MAX_TEXTS_TRIED = 300  # of a finding
 MOST_LEFT = 0.05  # of the texts with a number: it stood elsewhere than in a date or a code, too
 _NUMBER = re.compile(r"[\d:.,/-]+")
-_COUNTED = r"(?:\d{1,2}(?:[.,]\d)?|one|two|three|four|five|six|seven|eight|nine|ten|zero)"
+_COUNTED = r"(?:\d{1,2}(?:[.,]\d{1,2})?|one|two|three|four|five|six|seven|eight|nine|ten|zero)"
 _IN_WORDS = r"(?: 1/2)?(?: (?:stars?|points?))? out of (?:10|ten)"
 _RATING_IN_WORDS = rf"\b{_COUNTED}(?:{_IN_WORDS}| / 10| /10|/ 10)\b"
 _IN_EVERY_RATING = ["out of", "/10", "/ 10"]  # one of these; few texts have any, and go on
@@ -145,10 +146,15 @@ def _ratings_in_words(tokens: Sequence[str], train: CountedCorpus) -> list[str]:
     if not is_out_of_ten or not isinstance(tokenizer, WordTokenizer):
         return []
     written = _written_ratings(train)
-    grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written}
-    grams |= {f"{rating} out of 10" for rating in range(MAX_COMPLETE_SCALE + 1)}
-    grams |= {f"{word} out of ten" for word in NUMBER_WORDS}
-    grams |= {f"{rating} stars out of 10" for rating in range(2, MAX_COMPLETE_SCALE + 1)}
+    likely = {f"{rating} stars out of 10" for rating in range(2, MAX_COMPLETE_SCALE + 1)}
+    for scale in ("10", "ten"):
+        likely |= {f"{word} out of {scale}" for word in NUMBER_WORDS}
+        likely |= {
+            f"{rating}{fraction} out of {scale}"
+            for rating in range(MAX_COMPLETE_SCALE + 1)
+            for fraction in FRACTIONS
+        }
+    grams = {" ".join(name for _, _, name in tokenizer.spans(text)) for text in written | likely}
     return [f"n/{MAX_COMPLETE_SCALE}", *sorted(grams)]
 
 

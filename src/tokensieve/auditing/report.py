@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from tokensieve.auditing.broken_link import GroupAccuracy
 from tokensieve.auditing.data import AuditData
 from tokensieve.auditing.findings import PROBABLE_SHORTCUT, Finding
 from tokensieve.auditing.link_report import RepairEffect, group_description
@@ -56,6 +56,7 @@ from tokensieve.report.blocks import (
     Text,
 )
 from tokensieve.task.agreement import Quadrant
+from tokensieve.task.refitted import RefitComparison
 from tokensieve.text.formatting import is_formatting
 from tokensieve.wording import count, percent, plural, verb
 
@@ -225,66 +226,91 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
     comparison = audit.without_shortcuts
     if comparison is None:
         return []
-    concerned = comparison.concerned
-    everywhere = comparison.difference
-    tokens = [token for finding in audit.shortcuts for token in finding.tokens]
-    is_several = len(tokens) > 1 or len(audit.shortcuts) > 1
+    phrases = phrases_of_words(audit)
+    left_out = _without_tokens(audit.shortcuts, phrases)
+    tokens = [token for finding in left_out for token in finding.tokens]
+    is_several = len(tokens) > 1 or len(left_out) > 1
     them = "them" if is_several else "it"
-    named = _named_shortcuts(audit.shortcuts)
     is_for_pairs = not audit.learned.task.classifies
-    item = "test pair" if is_for_pairs else "test document"
-    sentences = []
-    if 0 < concerned.n < everywhere.n:
-        with_them = f"whose answers differ in {them}" if is_for_pairs else f"containing {them}"
+    sentences = _accuracies_without(comparison, _named_shortcuts(left_out), them, is_for_pairs)
+    if phrases:
+        stay = verb(len(phrases), "are", "is")
         sentences.append(
-            f"Trained without {named}, the model predicts {percent(concerned.after)} of the "
-            f"{plural(concerned.n, item)} {with_them} correctly, and {percent(concerned.before)} "
-            f"with {them}: {change_clause(concerned)}."
+            f"{quoted(phrases)} {stay} not left out, because the model sees the single words only."
         )
-        sentences.append(
-            f"Accuracy on all {plural(everywhere.n, item)} is {percent(everywhere.after)} without "
-            f"{them} and {percent(everywhere.before)} with {them}: {change_clause(everywhere)}."
-        )
-    else:
-        sentences.append(
-            f"Trained without {named}, the model predicts {percent(everywhere.after)} of the "
-            f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
-            f"{them}: {change_clause(everywhere)}."
-        )
-    where_misleading = _where_misleading(audit, them)
+    where_misleading = _where_misleading(audit, them, phrases)
     if where_misleading:
         sentences.append(where_misleading)
     return sentences
 
 
-def _where_misleading(audit: AuditData, them: str) -> str:
-    """A sentence on the accuracy, with and without the shortcuts, where the most serious one
-    misleads most; empty if that says nothing."""
+def _accuracies_without(
+    comparison: RefitComparison, named: str, them: str, is_for_pairs: bool
+) -> list[str]:
+    """Sentences on the accuracies of both models: on the documents concerned, if these are some, and on all."""
+    concerned = comparison.concerned
+    everywhere = comparison.difference
+    item = "test pair" if is_for_pairs else "test document"
+    if not 0 < concerned.n < everywhere.n:
+        return [
+            f"Trained without {named}, the model predicts {percent(everywhere.after)} of the "
+            f"{plural(everywhere.n, item)} correctly, and {percent(everywhere.before)} with "
+            f"{them}: {change_clause(everywhere)}."
+        ]
+    with_them = f"whose answers differ in {them}" if is_for_pairs else f"containing {them}"
+    return [
+        f"Trained without {named}, the model predicts {percent(concerned.after)} of the "
+        f"{plural(concerned.n, item)} {with_them} correctly, and {percent(concerned.before)} "
+        f"with {them}: {change_clause(concerned)}.",
+        f"Accuracy on all {plural(everywhere.n, item)} is {percent(everywhere.after)} without "
+        f"{them} and {percent(everywhere.before)} with {them}: {change_clause(everywhere)}.",
+    ]
+
+
+def phrases_of_words(audit: AuditData) -> list[str]:
+    """The phrases among the shortcuts that are no token type of the model: it cannot leave them
+    out."""
+    phrases = [token for finding in audit.shortcuts for token in finding.tokens if " " in token]
+    if not phrases:
+        return []
+    types = set(map(str, audit.learned.train.counts.tokens))
+    return [phrase for phrase in phrases if phrase not in types]
+
+
+def _without_tokens(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> list[Finding]:
+    """The findings without some of their tokens; those without any other are left out."""
+    others = []
+    for finding in shortcuts:
+        remaining = tuple(token for token in finding.tokens if token not in tokens)
+        if remaining or not finding.tokens:
+            others.append(replace(finding, tokens=remaining))
+    return others
+
+
+def _where_misleading(audit: AuditData, them: str, phrases: Sequence[str]) -> str:
+    """A sentence on the accuracy, with and without the shortcuts, where one misleads.
+
+    That is where the most serious shortcut points to another class.
+    Phrases that the model cannot leave out say nothing about one trained without them.
+    """
     effect = audit.misleading.without_shortcuts
-    marks = [] if effect is None else [mark for mark in effect.marks if mark.groups]
-    if not marks:
+    every = () if effect is None else effect.marks
+    marks = [one for one in every if one.groups and not set(one.mark.tokens) <= set(phrases)]
+    worst = marks[0].where_misled if marks else None
+    if worst is None:
         return (
             f"The test set contains {them} too, so accuracy can be lower on texts without {them}."
         )
-    groups = [group for group in marks[0].groups if not _is_untouched(group)]
-    if not groups:
-        return ""
-    worst = groups[0]
     mark = marks[0].mark
-    n_tokens = len(mark.tokens)
+    mislead = verb(len(mark.tokens), "mislead")
+    if worst.difference.change <= 0:
+        mislead = "could mislead"
     return (
         f"The test set contains {them} too. Where {quoted(mark.tokens, most=MAX_TOKENS_OF_MARK)} "
-        f"{verb(n_tokens, 'mislead')} most, on {group_description(mark, worst.group)}, the model "
+        f"{mislead}, on {group_description(mark, worst.group)}, the model "
         f"predicts {percent(worst.before)} correctly, and {percent(worst.after)} when it is "
         f"trained without {them}: {change_clause(worst.difference)}."
     )
-
-
-def _is_untouched(group: GroupAccuracy) -> bool:
-    """Whether a group is documents without the mark, and both models predict all of them alike."""
-    difference = group.difference
-    n_changed = difference.only_before + difference.only_after
-    return group.group == "without" and n_changed == 0
 
 
 def _misleading_sections(audit: AuditData) -> list[Section]:
@@ -377,7 +403,7 @@ def _next_steps(audit: AuditData, where_masked: str) -> list[Block]:
         when = "Finally" if first_is_by_hand and titles else "Next"
         text = f"{when}, go through the strongest predictors with someone who knows the data."
         return [*blocks, Text(text, only=PAGE)]
-    return blocks + _repair_commands(audit, shortcuts, commands, where_masked)
+    return blocks + repair_commands(audit, shortcuts, commands, where_masked)
 
 
 def _titles_before_commands(audit: AuditData) -> list[str]:
@@ -390,16 +416,17 @@ def _titles_before_commands(audit: AuditData) -> list[str]:
     return list(dict.fromkeys(titles))
 
 
-def _repair_commands(
+def repair_commands(
     audit: AuditData, shortcuts: Sequence[Finding], commands: NextCommands, where_masked: str
 ) -> list[Block]:
     """The commands that remove or balance the shortcuts and show what is left."""
     blocks: list[Block] = []
     if commands.masks:
         start = "Remove" if audit.findings[0].maskable else "Also remove"
-        removed = _removed(shortcuts, shortcut_tokens(shortcuts))
+        removed = removed_tokens(shortcuts, shortcut_tokens(shortcuts))
         if any(finding.title == PROBABLE_SHORTCUT for finding in shortcuts):
-            blocks.append(Text(_look_first(shortcuts)))
+            # on a phone what is next comes first: the command shall not come without the question
+            blocks.append(Text(look_first(shortcuts), style="next"))
             start = "Then remove"
         end = ":" if commands.audit_again else ", then audit again:"
         blocks.append(Command(commands.masks[0], f"{start} {removed}{where_masked}{end}"))
@@ -420,7 +447,7 @@ def _repair_commands(
     return blocks
 
 
-def _look_first(shortcuts: Sequence[Finding]) -> str:
+def look_first(shortcuts: Sequence[Finding]) -> str:
     """A warning, before the command that cuts it, that a probable shortcut may belong to the
     subject of the labels.
 
@@ -432,7 +459,7 @@ def _look_first(shortcuts: Sequence[Finding]) -> str:
         if finding.title == PROBABLE_SHORTCUT
         for word in finding.maskable[:1]
     ]
-    named = quoted(probable[:3]) if probable else "the probable shortcuts"
+    named = quoted(probable) if probable else "the probable shortcuts"
     return (
         f"First decide whether {named} should predict the label. A probable shortcut may be a word "
         "of the subject; do not remove such a word."
@@ -462,11 +489,17 @@ def _balance_purpose(audit: AuditData, is_first: bool) -> str:
     )
 
 
-def _removed(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
+def removed_tokens(shortcuts: Sequence[Finding], tokens: Sequence[str]) -> str:
     """Words for the marks that the commands remove, as in "the shortcuts “a” and “b”"."""
     words = [word for finding in shortcuts for word in finding.maskable]
-    if len(tokens) > len(words) and all("/" in word for word in words):
-        return f"all ratings such as {quoted(words[:2])} ({len(tokens)} tokens)"
+    n_tokens = f"({len(tokens)} tokens)"
+    ratings = [word for word in words if "/" in word]
+    others = [word for word in words if word not in ratings]
+    if len(tokens) > len(words) and ratings:
+        named = f"all ratings such as {quoted(ratings[:2])}"
+        if others:
+            named = f"{named}, and {quoted(others)}"
+        return f"{named} {n_tokens}"
     if not set(tokens) & set(words):
         return f"the phrase around {quoted(words)} in all its variants"
     if len(tokens) <= MAX_NAMED_WORDS:

@@ -86,7 +86,12 @@ def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
     without = {label: n - with_any.get(label, 0) for label, n in audit.class_documents.items()}
     bars = [] if finding.label else _bars_of_tokens(audit, finding.tokens)
     bars = bars or [_Bar(_with_tokens(finding.tokens), with_any)]
-    bars.append(_Bar("all others", without))
+    others = "all others"
+    title = "Classes of the documents with it and without it"
+    if len(finding.tokens) > 1:
+        others = f"with none of the {len(finding.tokens)} tokens"
+        title = "Classes of the documents with these tokens and without them"
+    bars.append(_Bar(others, without))
 
     shown = _classes_shown(audit, finding, with_any)
     rows = [
@@ -103,7 +108,7 @@ def _evidence_picture(audit: AuditData, finding: Finding) -> Picture:
         name=NAME,
         chart="audit-evidence",
         data={"shares": pl.DataFrame(rows), "colours": _in_order_of_colours(audit, shown)},
-        title="Classes of the documents with it and without it",
+        title=title,
         caption="Each bar is 100% of the documents named above it.",
         description=description,
     )

@@ -32,6 +32,9 @@ MIN_TABLE_ROWS = 10  # of one class, however many classes there are
 MAX_ROWS_OF_ALL_TABLES = 300
 MAX_DISAGREEMENTS = 15
 MIN_ATTENTION = 2.0  # times the average: less changes no prediction
+# of the way from uninformative to certain, at the conservative bound; as of pairs of words
+# (`evidence.order`): "and", "this" and "of" are below it, and nobody can act on them
+MIN_CERTAINTY = 0.2
 MAX_DOTS = 2000  # of all maps of a page, which holds them all
 
 
@@ -112,11 +115,10 @@ def first_class(audit: AuditData) -> str:
 def disagreements_section(audit: AuditData) -> Section:
     """A section on tokens to act on: those that predict a label but get little attention, and the
     reverse."""
-    blocks: list[Block] = [
-        _unsupported_attention(audit),
-        _ignored_predictors(audit),
-        Text("Common words belong here; check any distinctive one.", style="note"),
-    ]
+    blocks: list[Block] = [_unsupported_attention(audit), _ignored_predictors(audit)]
+    if any(isinstance(block, Table) for block in blocks):
+        note = "Common words belong here; check any distinctive one."
+        blocks.append(Text(note, style="note"))
     if not audit.learned.task.classifies:
         blocks.append(Text(_effect_and_posterior_of_pairs(audit), style="note"))
     return Section("Where data and model disagree", tuple(blocks), anchor="disagree", only=PAGE)
@@ -157,9 +159,15 @@ def _unsupported_attention(audit: AuditData) -> Table | Text:
 
 def _ignored_predictors(audit: AuditData) -> Table | Text:
     """Tokens that predict a class and receive less attention than the average token."""
-    tokens = audit.disagreement(Quadrant.DATA, MAX_DISAGREEMENTS)
+    tokens = audit.disagreement(Quadrant.DATA, audit.tokens.height)
+    neutral = pl.col("class").replace_strict(audit.neutral, return_dtype=pl.Float64)
+    certainty = (pl.col("posterior_low") - neutral) / (1 - neutral)
+    tokens = tokens.filter(certainty >= MIN_CERTAINTY).head(MAX_DISAGREEMENTS)
     if tokens.is_empty():
-        return Text("No frequent predictor is ignored.")
+        return Text(
+            "No strong predictor receives less than the average attention: all of those that do "
+            "are words and formatting that say little about the class."
+        )
     columns = (
         Column("Token", "token"),
         Column("Predicts"),

@@ -30,6 +30,7 @@ PROSE_CHARACTERS = 2_000  # of each text are looked at
 MIN_REPEATED_VALUES = 20  # values, of which fewer than a tenth differ, are classes and no prose
 MIN_JUDGED_VALUES = 8  # fewer values cannot show whether they repeat
 MAX_CLASSES_IN_SAMPLE = 50
+MAX_FIELDS_NAMED = 3  # columns that one document may consist of, in an error
 MAX_NAME_WORDS = 3  # a longer column name looks like data
 MAX_NAME_CHARACTERS = 60
 MAX_BINARY = 6  # columns in a command; a longer one is hard to read
@@ -224,8 +225,18 @@ def _unclear_text(
         command += _label_option(table, alternatives, text)
     return InputError(
         f"{table.name}: cannot tell which column holds the text: {listed(candidates)}? "
-        f"Pass {command}{_possible_cause(table)}"
+        f"Pass {command}{_several_fields(table, candidates)}{_possible_cause(table)}"
     )
+
+
+def _several_fields(table: SourceTable, candidates: Sequence[str]) -> str:
+    """That columns of prose may be parts of one document, as premise and hypothesis are."""
+    columns = [name for name in candidates if name in table.sample]
+    n_prose = sum(_is_prose(table.sample[name]) for name in columns)
+    if not 1 < n_prose == len(candidates) <= MAX_FIELDS_NAMED:
+        return ""
+    options = " ".join(option("--text", name) for name in candidates)
+    return f", or, if a document consists of several of them, {options}"
 
 
 def _label_option(table: SourceTable, columns: Sequence[str], text: str) -> str:

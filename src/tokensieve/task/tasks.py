@@ -572,13 +572,20 @@ def _task_of(corpus: Corpus) -> Task:
 
 
 def _notes(corpus: Corpus) -> list[str]:
-    """Sentences on what was noticed while reading; each once, though both sides may have it."""
-    notes = corpus.reading.lines()
-    if corpus.test is not None:
-        for line in corpus.test.reading.lines():
-            if line not in corpus.reading.detected:
-                notes.append(f"test documents: {line}")
-    return notes
+    """Sentences on what was noticed while reading; each once, though both sides may have it.
+
+    With a test source of its own, each line says which of the two sources it is about.
+    """
+    lines = corpus.reading.lines()
+    if corpus.test is None:
+        return lines
+    detected = corpus.reading.detected
+    notes = [
+        line if line in detected or " test " in line else f"training documents: {line}"
+        for line in lines
+    ]
+    of_test = [line for line in corpus.test.reading.lines() if line not in detected]
+    return [*notes, *(f"test documents: {line}" for line in of_test)]
 
 
 def _weight_notes(train: Corpus) -> list[str]:

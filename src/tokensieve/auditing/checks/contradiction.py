@@ -53,7 +53,9 @@ class Contradiction(Check):
             ),
             evidence={"documents": share},
             documents=ConcernedDocuments(total=total, rows=pl.concat(rows), examples=examples),
-            details=(f"{share.as_counts} documents have a copy with another label",),
+            details=(
+                f"{share.as_counts} training and test documents have a copy with another label",
+            ),
         )
 
 

@@ -154,7 +154,10 @@ class WrongLabels(Check):
         "learning). Labels of a class that these models predict for less than half of its "
         "documents, or by chance, are not judged."
     )
-    action = "Read the rows in label-issues.csv from the top and correct those that are wrong."
+    action = (
+        "Read the rows in label-issues.csv from the top and correct those that are wrong. A label "
+        "can be right although its text is unusual for its class."
+    )
     tasks: ClassVar[tuple[type[Task], ...]] = (Labels,)
     thorough = True
     noun: ClassVar[str] = "document"

@@ -138,22 +138,31 @@ def _copies_sentence(leaks: _Leaks) -> str:
     """A sentence with the number of exact copies, and how near copies resemble their source."""
     n_near = leaks.n_leaked - leaks.n_exact
     documents = plural(leaks.n_leaked, "test document")
-    near = (
-        "from a training document in one word, or share at least 80% of their three-word sequences"
-    )
     if not leaks.n_exact:
-        differ = verb(n_near, "differ")
-        return (
-            f"{noun(n_near, 'this', 'these')} {documents} {differ} {near} with one; none is an "
-            "exact copy"
-        )
-    if not n_near:
-        are = verb(leaks.n_exact, "are exact copies", "is an exact copy")
-        return f"{noun(leaks.n_exact, 'this', 'these')} {documents} {are} of a training document"
+        if n_near == 1:
+            return f"this test document {_nearly_the_same(1)}; it is no exact copy"
+        return f"these {documents} {_nearly_the_same(n_near)}; none is an exact copy"
     are = verb(leaks.n_exact, "are exact copies", "is an exact copy")
+    if not n_near:
+        subject = noun(leaks.n_exact, "this test document", f"these {documents}")
+        return f"{subject} {are} of a training document"
+    others = noun(n_near, "the other", "the others")
     return (
-        f"{leaks.n_exact:,} of these {documents} {are} of a training document; the others differ "
-        f"{near} with one"
+        f"{leaks.n_exact:,} of these {documents} {are} of a training document; {others} "
+        f"{_nearly_the_same(n_near)}"
+    )
+
+
+def _nearly_the_same(n: int) -> str:
+    """What n near copies have in common with a training document."""
+    have = verb(n, "have", "has")
+    differ = verb(n, "differ")
+    share = verb(n, "share")
+    their = noun(n, "its", "their")
+    return (
+        f"{have} the same words as a training document (but other capitals or punctuation), "
+        f"{differ} from one in one word, or {share} at least 80% of {their} three-word sequences "
+        "with one"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tokensieve.arrays import Ints
@@ -31,6 +33,7 @@ from tokensieve.wording import percent, plural
 
 MAX_LISTED = 8  # pairs in the details
 WEIGHT = 0.2  # of the documents: the order of words is mostly how the subject is written
+TITLE_OF_JOINT_PAIRS = "Two words together predict the label"
 EXAMPLES_EACH = 2  # with the pair, and without it, side by side
 
 
@@ -69,7 +72,7 @@ class Order(Check):
         if len(pairs) > 1:
             headline += f"; {plural(len(pairs) - 1, 'more pair')} like it"
         documents = searched.documents[first.documents]
-        yield self.finding(
+        finding = self.finding(
             audit,
             severity=WEIGHT * len(documents) / n_all * lift**2,
             headline=headline,
@@ -83,6 +86,10 @@ class Order(Check):
             },
             details=[sentence(pair, audit.class_names[pair.label]) for pair in pairs[1:MAX_LISTED]],
         )
+        if first.kind == "order":
+            yield finding
+        else:
+            yield replace(finding, title=TITLE_OF_JOINT_PAIRS)
 
 
 @computed_once
@@ -121,8 +128,8 @@ def sentence(pair: Pair, label: str) -> str:
     documents = plural(len(pair.documents), "document")
     if pair.kind == "order":
         return (
-            f"Of {documents} with “{first}” before “{second}”, {rate}; of the other documents with "
-            f"both words, {rate_elsewhere}"
+            f"Of {documents} with “{first}” up to {WINDOW} words before “{second}”, {rate}; of the "
+            f"other documents with both words, {rate_elsewhere}"
         )
     return (
         f"Of {documents} with both “{first}” and “{second}”, {rate}; of those with only one, "

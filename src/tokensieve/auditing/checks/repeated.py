@@ -14,10 +14,12 @@ from tokensieve.auditing.checks.api import (
     Labels,
     Share,
 )
-from tokensieve.auditing.copies import originals, removal_advice
+from tokensieve.auditing.copies import originals, removal_advice, text_fields
 from tokensieve.wording import percent, plural, verb
 
 MIN_FRACTION = 0.01  # of the training documents
+MIN_FIELDS_OF_CONTRASTS = 2  # of texts: one is shared, and the other one differs
+MOST = 0.5
 WEIGHT = 0.3  # of a document whose prediction is in doubt: a copy is usually predicted correctly
 
 
@@ -44,7 +46,7 @@ class Repeated(Check):
         if repeated is None or corpus.groups is not None:
             return
         first = repeated[: len(corpus.texts)]
-        repeats = np.flatnonzero(first >= 0)
+        repeats = _without_contrasts(audit, np.flatnonzero(first >= 0), first)
         n_repeats = audit.total("repeated", len(repeats))
         share = Share.count(n_repeats, int(audit.class_sizes.sum()))
         if share.value < MIN_FRACTION:
@@ -71,6 +73,24 @@ class Repeated(Check):
             ),
             action=f"Copies are not independent evidence. {advice}",
         )
+
+
+def _without_contrasts(audit: AuditContext, repeats: Ints, first: Ints) -> Ints:
+    """The repeats without near copies that were written to differ, as one premise has hypotheses.
+
+    Copies share their label. Where most near copies of texts in several fields have another one,
+    the word in which they differ is what the label is about.
+    """
+    corpus = audit.train.corpus
+    if len(text_fields(audit)) < MIN_FIELDS_OF_CONTRASTS:
+        return repeats
+    keys = corpus.keys.to_numpy()
+    is_exact = keys[repeats] == keys[first[repeats]]
+    near = repeats[~is_exact]
+    has_other_label = corpus.labels[near] != corpus.labels[first[near]]
+    if not len(near) or has_other_label.mean() <= MOST:
+        return repeats
+    return repeats[is_exact]
 
 
 def _with_originals(repeats: Ints, first: Ints) -> list[int]:

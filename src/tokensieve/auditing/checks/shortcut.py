@@ -152,7 +152,7 @@ class Shortcut(Check):
             evidence=evidence.shares,
             details=[
                 *details(tokens, classes, evidence, len(audit.class_names)),
-                *probability_details(main),
+                *probability_details(main, tokens),
                 *one_environment(audit, evidence.documents),
             ],
             action=self._action(audit, group),
@@ -198,13 +198,19 @@ def artefact_controls(audit: AuditContext) -> Controls:
     return run_controls(artefact_search(audit), audit.settings.seed)
 
 
-def probability_details(suspect: Suspect) -> list[str]:
-    """Sentences with the probability that a word is an artefact, and the reasons; none for
-    formatting."""
+def probability_details(suspect: Suspect, tokens: Sequence[str]) -> list[str]:
+    """Sentences with the probability that a word is an artefact, and the reasons.
+
+    Of formatting there are none.
+
+    Where the finding is not of that word alone, it is named: the reasons hold of no other.
+    """
     if suspect.is_form or not suspect.reasons:
         return []
+    is_alone = list(tokens) == [suspect.scored_token]
+    subject = "it" if is_alone else quoted([suspect.scored_token])
     probability = percent(suspect.probability, 0)
-    return [f"the probability that it is an artefact is {probability}", *suspect.reasons]
+    return [f"the probability that {subject} is an artefact is {probability}", *suspect.reasons]
 
 
 def is_accused(suspect: Suspect) -> bool:
