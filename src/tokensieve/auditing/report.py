@@ -247,7 +247,7 @@ def without_shortcuts_sentences(audit: AuditData) -> list[str]:
 def _accuracies_without(
     comparison: RefitComparison, named: str, them: str, is_for_pairs: bool
 ) -> list[str]:
-    """Sentences on the accuracies of both models: on the documents concerned, if these are some, and on all."""
+    """Sentences on both accuracies: on the documents concerned, if these are some, and on all."""
     concerned = comparison.concerned
     everywhere = comparison.difference
     item = "test pair" if is_for_pairs else "test document"
