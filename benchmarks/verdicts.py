@@ -358,8 +358,10 @@ def main() -> None:
             )
         measured(every, kept.by_key, options.trials, keeps=True)
         kept = Kept.read()
+    if kept.state is None:
+        raise SystemExit(f"{KEPT} has no outcomes yet: measure some first")
     rows = [Row.of(verdict, every, kept.by_key) for verdict in VERDICTS]
-    PAGE.write_text(page(rows, kept.state or package_state(), kept.machine))
+    PAGE.write_text(page(rows, kept.state, kept.machine))
 
 
 if __name__ == "__main__":
