@@ -321,9 +321,9 @@ def test_a_sentence_on_the_order_of_words_says_how_far_apart_they_are() -> None:
         second="worth",
         label=0,
         documents=np.arange(61),
-        n_right=53,
+        n_of_class=53,
         n_others=171,
-        n_others_right=66,
+        n_others_of_class=66,
         p_value=1e-6,
         q_value=1e-4,
     )
