@@ -80,7 +80,9 @@ def stays_in_the_tube(arrays: Arrays) -> None:
     begins = float(arrays["log_time"])
     times = [begins + 1.0, begins + 3.0, begins + FOLLOWED]
     basis = np.linalg.qr(arrays["basis"].T)[0]
-    for time, p in zip(times, HighPrecision(stated).followed(stated.p, times, begins), strict=True):
+    points = HighPrecision(stated).followed(stated.p, times, begins)
+    assert points is not None
+    for time, p in zip(times, points, strict=True):
         moved = p - stated.p - arrays["p_hat"] * (time - begins)
         across = moved - basis @ (basis.T @ moved)
         # The steps of the integrator are accurate to 1e-4 of p.
