@@ -122,7 +122,7 @@ def test_hostile_text_stays_text_in_the_terminal_and_in_notebooks(text: str) -> 
 
 def test_a_table_says_how_many_rows_it_leaves_out() -> None:
     rows = [(f"w{i}", i) for i in range(30)]
-    table = Table("Words", (Column("Word", "token"), Column("Documents", "count")), rows, first=4)
+    table = Table("Words", (Column("Word", "token"), Column("Documents", "count")), rows, n_shown=4)
     report = Report("audit", "t", "v", (table,))
     out = shown_in_terminal(report)
     assert "w3" in out

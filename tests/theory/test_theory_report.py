@@ -203,6 +203,7 @@ def test_summary_is_strict_json_with_the_agreed_keys(
     assert summary["source"] == found.name
 
 
+@pytest.mark.slow
 def test_the_first_screen_states_the_limit_and_how_much_of_it_is_proved(
     exact: Verification, finite: Verification
 ) -> None:

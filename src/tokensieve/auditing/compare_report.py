@@ -329,7 +329,7 @@ def _changes(found: ComparedAudits) -> list[Block]:
     if changed.height > MAX_ROWS:
         note = f"compare.csv lists {count(changed.height - MAX_ROWS)} more."
     title = "Effects per 1,000 tokens"
-    return [Table(title, tuple(columns), rows, note=note, first=20, searchable=True)]
+    return [Table(title, tuple(columns), rows, note=note, n_shown=20, searchable=True)]
 
 
 def _row(change: dict[str, object], has_several_classes: bool) -> tuple[object, ...]:

@@ -109,7 +109,7 @@ def _predictors_of_scores(audit: ScoreAudit) -> Table:
         Column("Effect", "interval", unit="with 95% CI"),
         Column("Mean score with it", "plain"),
     )
-    return Table("", columns, rows, "", first=len(rows))
+    return Table("", columns, rows, "", n_shown=len(rows))
 
 
 def _predictors(audit: Audit) -> Table:
@@ -128,4 +128,4 @@ def _predictors(audit: Audit) -> Table:
     )
     n_more = len(audit.classes) - MAX_CLASSES
     omission = f"and {plural(n_more, 'more class', 'more classes')}" if n_more > 0 else ""
-    return Table(title="", columns=columns, rows=rows, note=omission, first=len(rows))
+    return Table(title="", columns=columns, rows=rows, note=omission, n_shown=len(rows))

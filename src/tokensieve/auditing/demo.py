@@ -103,7 +103,7 @@ class Reviews:
             Column("Measured", "interval", unit="with 95% CI"),
             Column("Result"),
         )
-        table = Table("", columns, [effect.cells() for effect in effects], first=n)
+        table = Table("", columns, [effect.cells() for effect in effects], n_shown=n)
         verdict = f"The planted shortcut {self.shortcut!r} {self._rank_of_shortcut(audit)}."
         title = "How well the planted effects were recovered"
         return Report("demo", title, verdict, (Text(summary), table))

@@ -90,7 +90,7 @@ class LabelAudits:
         """A row for each label; their audits are in folders of their own."""
         blocks: list[Block] = [
             Text("The last column has the path of each report."),
-            Table("", _COLUMNS, [_cells(row) for row in self.rows], first=30, searchable=True),
+            Table("", _COLUMNS, [_cells(row) for row in self.rows], n_shown=30, searchable=True),
         ]
         if self.left_out:
             names = _named_sizes(self.left_out)

@@ -650,4 +650,4 @@ def _over_budget_table(audit: AuditData) -> Table:
                 listed,
             )
         )
-    return Table("", columns, rows, first=20)
+    return Table("", columns, rows, n_shown=20)

@@ -89,7 +89,7 @@ def predictor_tables(audit: AuditData) -> tuple[Table, ...]:
             f"Strongest predictors of {for_display(label, IN_SENTENCE)}",
             TOKEN_COLUMNS,
             token_rows(audit.top(label, n_rows)),
-            first=6,
+            n_shown=6,
             only=PAGE,
         )
         for label in labels

@@ -102,7 +102,8 @@ def _mask(
     columns = _text_columns(opened, reading, plan)
     rows, wrong_rows = _rows(source_name, opened, plan.mislabelled, part)
     outcome = _Masked()
-    if plan.tokens or not (wrong_rows or plan.swaps or leave_out):  # else nothing was asked for
+    # where rows alone are asked for, no tokens are; where nothing is, `_mask_rows` says so
+    if plan.tokens or not (wrong_rows or plan.swaps or leave_out):
         outcome = _mask_rows(rows, columns, plan, reading.role, source_name)
         if not outcome.removed_tokens and not wrong_rows:
             raise InputError("; ".join(outcome.warnings) or NOTHING_TO_MASK)

@@ -270,7 +270,7 @@ def _ranks_section(data: RankingData) -> Section:
         if data.has_style:
             cells += [_rank(row.style, row), _interval(row.style)]
         rows.append(tuple(cells))
-    table = Table("", tuple(columns), rows, first=MAX_ROWS, searchable=True)
+    table = Table("", tuple(columns), rows, n_shown=MAX_ROWS, searchable=True)
     return Section("Ranks", (table,), anchor="ranks")
 
 
@@ -318,7 +318,7 @@ def _features_section(data: RankingData) -> Section:
             f"Of {data.n_candidates:,} words and forms tried on one half of the prompts, "
             f"{n_found or 'none'} had an effect beside these on the other half, too."
         )
-    table = Table("", columns, rows, note, first=20)
+    table = Table("", columns, rows, note, n_shown=20)
     return Section("What is rewarded", (*_features_picture(data), table), anchor="features")
 
 
@@ -365,7 +365,7 @@ def _phrases_section(data: RankingData) -> Section:
         "answers of this model as in those of the others. A judge can tell by them whose an "
         "answer is."
     )
-    table = Table("", columns, rows, note, first=10)
+    table = Table("", columns, rows, note, n_shown=10)
     return Section("Phrases of single models", (table,), anchor="phrases", only=PAGE)
 
 
@@ -413,7 +413,7 @@ def _people_section(people: People) -> Section:
         (row.feature, row.judge, row.people, _cells(row.difference)) for row in people.differences
     ]
     tables = (
-        Table("Win rates according to people", rate, rates, first=MAX_ROWS),
+        Table("Win rates according to people", rate, rates, n_shown=MAX_ROWS),
         Table("What the judge rewards and people do not", effect, effects),
     )
     return Section("Judge and people", (agreement, *tables), anchor="people")

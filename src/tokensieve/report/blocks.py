@@ -129,7 +129,9 @@ class Table:
     """Rows under heads: a cell for each column, None shown as –. The note is small print below.
 
     Attributes:
-        first: rows that the terminal and Markdown show; they say how many more there are.
+        title: above the table; "" for none.
+        n_shown: how many rows the terminal and Markdown show, the first ones; they say how many
+            more there are.
         searchable: on a page, the table sorts by a click on a head and has a search box.
     """
 
@@ -137,7 +139,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[Sequence[object]]
     note: str = ""
-    first: int = 12
+    n_shown: int = 12
     searchable: bool = False
     only: tuple[Medium, ...] = EVERYWHERE
 

@@ -121,13 +121,13 @@ def _table(table: Table) -> list[str]:
     """Title, rows, how many more there are, and the note; empty where there is none."""
     heads = [_safe(f"{column.name} {column.unit}".rstrip()) or " " for column in table.columns]
     lines = [_row(heads), _row(map(_rule, table.columns))]
-    for row in table.rows[: table.first]:
+    for row in table.rows[: table.n_shown]:
         cells = [
             cell_text(column, value).on_one_line
             for column, value in zip(table.columns, row, strict=True)
         ]
         lines.append(_row(map(_safe, cells)))
-    n_left_out = len(table.rows) - table.first
+    n_left_out = len(table.rows) - table.n_shown
     omission = f"… and {n_left_out:,} more" if n_left_out > 0 else ""
     return [_bold(table.title), "\n".join(lines), omission, _safe(table.note)]
 

@@ -272,11 +272,11 @@ def _show_table(table: Table, console: _Console) -> None:
             head = Line(f"{column.name} {column.unit}".rstrip(), style="dim")
             is_whole = column.format != "text"
             grid.add_column(head, justify=side, overflow="fold", no_wrap=is_whole)
-    for row in table.rows[: table.first]:
+    for row in table.rows[: table.n_shown]:
         cells = zip(table.columns, row, strict=True)
         grid.add_row(*(_cell(column, value) for column, value in cells if not column.extra))
     console.print(grid)
-    n_left_out = len(table.rows) - table.first
+    n_left_out = len(table.rows) - table.n_shown
     if n_left_out > 0:
         console.print(Line(f"… and {n_left_out:,} more", style="dim"))
     if table.note:

@@ -200,7 +200,7 @@ class Reproduction:
             "Our experiment",
             "Our result",
         )
-        table = Table("", tuple(map(Column, heads)), rows, first=30)
+        table = Table("", tuple(map(Column, heads)), rows, n_shown=30)
         return Section("What the reviewers asked", (table,), only=PAGE)
 
 
