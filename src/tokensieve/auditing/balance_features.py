@@ -188,17 +188,21 @@ def _longer_side(corpus: Corpus) -> Floats:
     Both documents of a pair get ½ if the chosen answer is longer, −½ if it is shorter, so that
     together they add up to ±1.
     """
-    characters = np.maximum(corpus.characters, 1).astype(np.float64)
-    log_length = np.log(characters).reshape(-1, 2)
-    is_first_chosen = corpus.labels.reshape(-1, 2)[:, 0] == 1
-    first_over_second = log_length[:, 0] - log_length[:, 1]
-    chosen_over_rejected = np.where(is_first_chosen, first_over_second, -first_over_second)
-    size = np.abs(chosen_over_rejected)
-    inner_edges = np.quantile(size, np.linspace(0, 1, LONGER_BINS + 1)[1:-1])
-    bin_of_pair = np.digitize(size, inner_edges)
-    columns = np.zeros((len(size), LONGER_BINS))
-    columns[np.arange(len(size)), bin_of_pair] = np.sign(chosen_over_rejected) / 2
+    log_ratios = _chosen_over_rejected(corpus)
+    sizes = np.abs(log_ratios)
+    inner_fractions = np.linspace(0, 1, LONGER_BINS + 1)[1:-1]
+    bin_of_pair = np.digitize(sizes, np.quantile(sizes, inner_fractions))
+    columns = np.zeros((len(sizes), LONGER_BINS))
+    columns[np.arange(len(sizes)), bin_of_pair] = np.sign(log_ratios) / 2
     return np.repeat(columns, 2, axis=0)
+
+
+def _chosen_over_rejected(corpus: Corpus) -> Floats:
+    """The logarithm of each pair's ratio of lengths, chosen to rejected answer, in characters."""
+    characters = np.maximum(corpus.characters, 1).astype(np.float64)
+    first, second = np.log(characters).reshape(-1, 2).T
+    is_first_chosen = corpus.labels.reshape(-1, 2)[:, 0] == 1
+    return np.where(is_first_chosen, first - second, second - first)
 
 
 def _by_row(corpus: Corpus, names: tuple[str, ...], contains: Floats) -> RowFeatures:

@@ -176,7 +176,9 @@ def _most_probable(table: SourceTable, classes: list[str]) -> ClassNames:
             f"holds {numbers}, no probabilities that sum to 1; write these, or a column of class "
             "names and its name after --predicted"
         )
-    return np.array(classes)[probabilities.argmax(axis=1)]
+    names: ClassNames = np.array(classes)
+    most_probable: ClassNames = names[probabilities.argmax(axis=1)]
+    return most_probable
 
 
 def _places_by_shared_column(

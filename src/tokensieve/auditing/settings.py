@@ -194,7 +194,7 @@ class Settings(TrainSettings):
     predictions: str | None = option(
         None,
         "Another model's predictions of the test documents: how good they are where the shortcuts "
-        "mislead. A row for each row of the test source, or a column `row`.",
+        "mislead. Rows in the order of the test source, or with its `id`, or numbered by `row`.",
         metavar="FILE",
     )
     predicted: str | None = option(
