@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tokensieve import Settings, audit
+from calls import costly
+from tokensieve import Settings, audit, read_corpus
 from tokensieve.arrays import Floats, Ints
+from tokensieve.auditing.balance_features import rates_by_class, row_features
 from tokensieve.auditing.balancing import (
     MAX_WEIGHT,
     TOLERANCE,
@@ -17,6 +20,8 @@ from tokensieve.auditing.balancing import (
     require_enough_documents,
 )
 from tokensieve.errors import InputError
+from tokensieve.read.corpus import Corpus
+from tokensieve.text.tokenizers import FieldTokenizer, Tokenizer, WordTokenizer
 
 
 def rates(features: Floats, labels: Ints, weights: Floats) -> Floats:
@@ -192,6 +197,66 @@ def test_weights_that_leave_too_little_evidence_are_refused() -> None:
         with pytest.raises(InputError, match=advice) as caught:
             require_enough_documents(result, ["harmless", name], features, labels)
         assert "mask" not in str(caught.value)  # it cuts words
+
+
+KINDS_OF_DATA = ("classes", "columns", "scores", "pairs")
+
+
+def awkward_corpus(kind: str, seed: int) -> Corpus:
+    """Texts whose length, exclamation marks and bold type differ between classes."""
+    rng = np.random.default_rng(seed)
+    n = 160
+    rates = rng.uniform(0.1, 0.6, 3)
+    outcomes = rng.integers(0, 3, n)
+    texts = []
+    for outcome in outcomes:
+        longest = 28 if rng.random() < rates[outcome] else 8
+        words = ["stone"] * int(rng.integers(2, longest))
+        if rng.random() < rates[2 - outcome]:
+            words.insert(0, "**note**")
+        if rng.random() < rates[outcome]:
+            words[-1] += "!"
+        texts.append(" ".join(words))
+    if kind == "pairs":
+        frame = pl.DataFrame({"chosen": texts[::2], "rejected": texts[1::2]})
+        return read_corpus(frame, pairs=("chosen", "rejected"))
+    frame = pl.DataFrame({"text": texts, "label": outcomes, "sent by": rng.choice(["a", "b"], n)})
+    if kind == "columns":
+        return read_corpus(frame, text="text", label="label", columns=("sent by",))
+    task = "scores" if kind == "scores" else "classes"
+    return read_corpus(frame, text="text", label="label", task=task)
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_DATA)
+@costly(10)
+@given(seed=st.integers(0, 10**6))
+def test_words_forms_lengths_and_columns_are_balanced_in_data_of_every_kind(
+    kind: str, seed: int
+) -> None:
+    corpus = awkward_corpus(kind, seed)
+    tokens = ["note", "⟨**bold**⟩"]
+    tokenizer: Tokenizer = WordTokenizer()
+    if kind == "columns":
+        tokens.append("sent_by:a")
+        tokenizer = FieldTokenizer(WordTokenizer(), corpus.fields, tuple(corpus.columns.items()))
+    data = row_features(corpus, tokens, with_length=True, tokenizer=tokenizer)
+    assert len(data.names) > len(tokens)
+    result = balance(data.features, data.labels)
+    table = rates_by_class(data, result.weights)
+    balanced = [
+        name for name, is_balanced in zip(data.names, result.balanced, strict=True) if is_balanced
+    ]
+    after = (
+        table.filter(pl.col("feature").is_in(balanced))
+        .group_by("feature")
+        .agg(low=pl.col("after").min(), high=pl.col("after").max())
+    )
+    assert after.height == len(balanced)
+    if kind == "pairs":
+        assert ((after["low"] - 0.5).abs() < 1e-4).all()
+    else:
+        assert (after["high"] - after["low"] < 1e-5).all()
+    assert result.weights.min() > 0 and result.weights.max() <= MAX_WEIGHT * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("rate_elsewhere", "is_planned"), [(0.0, False), (0.06, True)])
