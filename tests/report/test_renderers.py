@@ -175,6 +175,7 @@ def test_a_failure_to_draw_costs_the_pictures_only(
     )
 
 
+@pytest.mark.slow
 def test_pages_are_functions_of_their_report() -> None:
     report = replace(report_with("x"), blocks=(*blocks_with("x"), picture()))
     assert page(report) == page(report)

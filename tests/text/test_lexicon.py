@@ -123,6 +123,7 @@ def test_settings_have_a_lexicon_only_if_there_is_one() -> None:
     assert tokenizer_from_dict(WordTokenizer().to_dict()).lexicon == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_the_page_reads_the_same_words() -> None:
     rng = np.random.default_rng(5)
