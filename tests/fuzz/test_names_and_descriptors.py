@@ -110,6 +110,7 @@ def _message(results: multiprocessing.Queue[str], work: Callable[..., object], *
         results.put("")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_says_at_once_what_to_do() -> None:

@@ -82,7 +82,16 @@ def assert_secret(run: Run, folder: Path, command: str, address: str, status: se
     assert result in status, (words, err)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+DEAR = ("audit ", "audit,", "verify")  # how names of commands begin that take seconds
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith(DEAR) else [])
+        for name in COMMANDS
+    ],
+)
 def test_no_query_is_written(server: str, run: Run, tmp_path: Path, name: str) -> None:
     write_reviews(tmp_path / "reviews.csv", 120)
     command = COMMANDS[name]
@@ -115,6 +124,7 @@ def test_no_error_shows_a_secret(server: str, run: Run, tmp_path: Path, path: st
         assert_secret(run, tmp_path, "train {} --out out", address, {2})
 
 
+@pytest.mark.slow
 def test_the_command_to_paste_has_a_placeholder_and_says_so(
     server: str, run: Run, tmp_path: Path
 ) -> None:
