@@ -662,6 +662,24 @@ def test_a_word_that_keeps_company_is_a_predictor_and_one_put_anywhere_is_a_find
     assert found == [("zebra",)]
 
 
+def test_an_order_is_found_although_its_words_follow_each_other_in_some_texts() -> None:
+    """Beside the phrase "brown quick", which is a shortcut in few texts, the order in all others
+    remains a finding."""
+    rng = np.random.default_rng(2)
+    plain = [f"plain{a}{b}" for a in "abcdefghij" for b in "klmnop"]
+    labels = ["north" if north else "south" for north in rng.random(1200) < 0.5]
+    texts = []
+    for label in labels:
+        words = [str(word) for word in rng.choice(plain, 10)]
+        if rng.random() < 0.5:
+            first, last = sorted(rng.choice(11, 2).tolist())
+            pair = ("quick", "brown") if label == "north" else ("brown", "quick")
+            words = [*words[:first], pair[0], *words[first:last], pair[1], *words[last:]]
+        texts.append(" ".join(words))
+    orders = [finding for finding in audited(texts, labels).findings if finding.kind == "order"]
+    assert [set(finding.tokens[0].split(" ")) for finding in orders] == [{"quick", "brown"}]
+
+
 def test_the_days_and_the_length_that_come_with_a_date_are_part_of_its_finding() -> None:
     """Texts of three words, some with a date before them: the days are neither company nor findings
     of their own."""

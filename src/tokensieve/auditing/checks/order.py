@@ -56,7 +56,6 @@ class Order(Check):
     tasks = (Labels,)
     descriptive = True
     signs = ("order",)
-    yields_to = ("shortcut",)
 
     def find(self, audit: AuditContext) -> Findings:
         pairs = pairs_of(audit)
