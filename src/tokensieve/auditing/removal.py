@@ -84,6 +84,9 @@ def _without_parts_of_others(
         if not _NUMBER.fullmatch(token) or not others:
             continue
         contain = texts.gather(places_of_tokens([token], words))
+        if contain.is_empty():  # as most ratings on a scale are
+            kept = others
+            continue
         without_others, _ = mask_texts(contain, others, tokenizer)
         n_left = len(places_of_tokens([token], tokenizer.split(without_others)))
         if n_left <= MOST_LEFT * len(contain):

@@ -27,12 +27,13 @@ over the design effect of units.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from scipy.special import betaincc, expit, ndtr, stdtrit
+from scipy.special import betaincc, expit, logit, ndtr, stdtrit
 
 from tokensieve.arrays import Floats, Ints, Positions, pair_differences, sum_by_group
 from tokensieve.evidence.importance import Importance, Statistics
@@ -287,20 +288,38 @@ class PairModel:
         d = self.differences
         return sp.csr_array((entries, self.types, d.indptr), shape=d.shape)
 
+    @cached_property
+    def _signs(self) -> Floats:
+        """Whether the preferred side has the type (1) or the other one (−1), of each entry."""
+        return np.asarray(np.sign(self.signed))
+
+    @cached_property
+    def _offsets(self) -> Floats:
+        """The offset of the pair of each entry."""
+        return self.offset[self.pair]
+
     def miss(self, theta: Floats) -> Floats:
         """The probability that the side without the type wins, of each stored entry, shape
         (entries,).
 
         `theta` is the log-odds of each type, shape (types,).
         """
-        return np.asarray(
-            expit(-(self.offset[self.pair] + theta[self.types] * np.sign(self.signed)))
-        )
+        logits = theta[self.types]
+        logits *= self._signs
+        logits += self._offsets
+        np.negative(logits, out=logits)
+        return np.asarray(expit(logits, out=logits))
 
     def theta(self) -> Floats:
-        """θ of each type by Newton's method: Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0."""
+        """θ of each type: Σ δ σ(−(offset + θ δ)) + ½ − σ(θ) = 0.
+
+        Without offsets, σ(θ) = (wins + ½) / (pairs + 1). From there Newton's method goes on.
+        """
+        wins = self.sum_by_type(np.maximum(self.signed, 0.0))
+        theta = np.asarray(logit((wins + 0.5) / (self.pairs + 1)))
+        if not self.offset.any():
+            return theta
         weight = np.abs(self.signed)
-        theta = np.zeros(self.n_types)
         for _ in range(MAX_NEWTON_STEPS):
             miss = self.miss(theta)
             half = expit(theta)

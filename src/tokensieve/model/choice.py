@@ -306,11 +306,15 @@ def _last_step_before_rise(slope_at: Callable[[float], float], end: float, n_ste
         if slope > 0:
             if last_moved == "high":
                 slope_low /= 2
-            high, slope_high, last_moved = tried, slope, "high"
+            high = tried
+            slope_high = slope
+            last_moved = "high"
         else:
             if last_moved == "low":
                 slope_high /= 2
-            low, slope_low, last_moved = tried, slope, "low"
+            low = tried
+            slope_low = slope
+            last_moved = "low"
     return end * low / n_steps
 
 

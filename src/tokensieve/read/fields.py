@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -60,12 +61,17 @@ def join_fields(
     return frame.select(pl.when(~is_missing).then(text).alias("text"))["text"]
 
 
+@cache
+def _mark_of(fields: tuple[str, ...]) -> re.Pattern[str]:
+    """What begins each of these fields in a joined text."""
+    return re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
+
+
 def split_fields(fields: Sequence[str], text: str) -> list[FieldPart]:
     """The parts of a joined text; what precedes the first mark belongs to the first field."""
-    mark = re.compile("⟦(" + "|".join(map(re.escape, fields)) + ")⟧")
     parts = []
     name, start = fields[0], 0
-    for match in mark.finditer(text):
+    for match in _mark_of(tuple(fields)).finditer(text):
         parts.append(FieldPart(name, start, match.start()))
         name, start = match[1], match.end()
     parts.append(FieldPart(name, start, len(text)))

@@ -243,25 +243,37 @@ def find_feature(text: str, token: str) -> tuple[int, int] | None:
 
     None if nothing shows it: a length, what is absent, or a feature that the text does not have.
     """
+    return find_features([text], token)[0]
+
+
+def find_features(texts: Sequence[str], token: str) -> list[tuple[int, int] | None]:
+    """`find_feature` of several texts, for which Polars is asked once."""
     kind = FEATURES.get(token, {})
     if kind.get("absent", True):
-        return None
-    start = 0
-    end = len(text)
+        return [None] * len(texts)
+    starts = [0] * len(texts)
+    ends = list(map(len, texts))
     if kind["where"] == "end":
-        end = len(text.rstrip())
-        start = max(0, end - LENGTH_OF_END)
+        ends = [len(text.rstrip()) for text in texts]
+        starts = [max(0, end - LENGTH_OF_END) for end in ends]
+    parts = [text[start:end] for text, start, end in zip(texts, starts, ends, strict=True)]
     pattern = str(kind["pattern"])
-    part = pl.lit(text[start:end])
-    n_bytes_before, match, first_group = pl.select(
+    part = pl.col("part")
+    matches = pl.DataFrame({"part": parts}, {"part": pl.String}).select(
         position=part.str.find(pattern),
         match=part.str.extract(pattern, 0),
         group=part.str.extract(pattern, 1),
-    ).row(0)
-    if not match:
-        return None
-    start += len(text[start:].encode()[:n_bytes_before].decode())
-    context = 0
-    if pattern.startswith("(^|"):  # what stands before the feature is not part of it
-        context = len(first_group or "")
-    return start + context, start + len(match)
+    )
+    # what stands before the feature is not part of it
+    has_context = pattern.startswith("(^|")
+    places: list[tuple[int, int] | None] = []
+    for text, start, (n_bytes_before, match, first_group) in zip(
+        texts, starts, matches.iter_rows(), strict=True
+    ):
+        if not match:
+            places.append(None)
+            continue
+        first = start + len(text[start:].encode()[:n_bytes_before].decode())
+        context = len(first_group or "") if has_context else 0
+        places.append((first + context, first + len(match)))
+    return places

@@ -274,12 +274,17 @@ class FieldTokenizer:
 
     def split(self, texts: pl.Series) -> pl.Series:
         """Split each text into tokens, in order."""
-        parts = []
+        documents: list[int] = []
+        prefixes: list[str] = []
+        parts: list[str] = []
         for document, text in enumerate(texts):
             for name, start, end in split_fields(self.fields, text):
-                parts.append((document, self.prefixes[name], text[start:end]))
+                documents.append(document)
+                prefixes.append(self.prefixes[name])
+                parts.append(text[start:end])
+        columns = {"document": documents, "prefix": prefixes, "text": parts}
         schema = {"document": pl.Int64, "prefix": pl.String, "text": pl.String}
-        frame = pl.DataFrame(parts, schema, orient="row")
+        frame = pl.DataFrame(columns, schema)
         tokens = (
             frame.with_columns(token=self.base.split(frame["text"]))
             .explode("token")
@@ -287,8 +292,10 @@ class FieldTokenizer:
             .group_by("document", maintain_order=True)
             .agg(token=pl.col("prefix") + pl.col("token"))
         )
-        documents = pl.DataFrame({"document": np.arange(len(texts))})
-        lists = documents.join(tokens, on="document", how="left", maintain_order="left")["token"]
+        every_document = pl.DataFrame({"document": np.arange(len(texts))})
+        lists = every_document.join(tokens, on="document", how="left", maintain_order="left")[
+            "token"
+        ]
         return lists.fill_null(pl.Series([[]], dtype=pl.List(pl.String))).alias(texts.name)
 
     def spans(self, text: str) -> list[TokenSpan]:

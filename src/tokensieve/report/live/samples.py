@@ -19,7 +19,7 @@ from tokensieve.report.blocks import InteractiveAudit
 from tokensieve.report.live.packing import Json
 from tokensieve.text.counts import Counts
 from tokensieve.text.excerpts import Excerpt, Place
-from tokensieve.text.formatting import is_formatting
+from tokensieve.text.formatting import find_features, is_formatting
 from tokensieve.text.patterns import WORD
 from tokensieve.text.tokenizers import Tokenizer, WordTokenizer
 from tokensieve.text.vocabulary import TokenStream, Vocabulary
@@ -199,13 +199,20 @@ def context_lines(audit: InteractiveAudit) -> dict[str, tuple[Excerpt, ...]]:
     for token, documents in documents_of.items():
         if n_characters > MAX_LINE_CHARACTERS and token not in named:
             continue
-        places = plain_matches([texts[i] for i in documents], token, tokenizer)
+        places = _places([texts[i] for i in documents], token, tokenizer)
         lines[token] = tuple(
             Excerpt.of(corpus, i, (token,), tokenizer, place)
             for i, place in zip(documents, places, strict=True)
         )
         n_characters += sum(map(_length, lines[token]))
     return lines
+
+
+def _places(texts: Sequence[str], token: str, tokenizer: Tokenizer) -> list[Place | None]:
+    """Where the token stands first, as far as that is found without the tokenizer."""
+    if is_formatting(token):
+        return find_features(texts, token)
+    return plain_matches(texts, token, tokenizer)
 
 
 def _documents_of_tokens(audit: InteractiveAudit, candidates: list[str]) -> dict[str, list[int]]:
