@@ -22,6 +22,10 @@ An audit has default settings without the baseline. A mark is *found* if a findi
 are the mark's (of codes and families also a token of digits and signs). Of a clean draw, a finding
 is *false* if it names words, none of which is in NATURAL: what markup, headings and signatures
 leave in these texts, written by reading two texts of each class.
+
+What came of it. The first round was audited with the coefficients of the third fit. Its misses led
+to the fourth (`artefacts.py`). The second round was audited after that, and stopped by time after
+43 of 55 files, in their order.
 """
 
 from __future__ import annotations
