@@ -5,7 +5,7 @@
 What a version found in the draws of a set is stored in the cache as soon as it is known, so that a
 run that was stopped goes on with the next set. It is stored under a hash of the version's files,
 the coefficients and the draws: if any of them changed, the set is audited again. `--only` stops
-after some sets; figures are written only when all sets are done.
+after some sets, in alphabetical order; the figures name them.
 
 Written down before the first figure. Draws are the sets for reporting that people wrote
 (`artefact_sets.py`), each clean and with PLANTS_PER_SET marks of kinds for reporting, forms among
@@ -232,10 +232,10 @@ def main() -> None:
                 versions.setdefault(found.version, {}).update(found.shortcuts)
             print(set_name, flush=True)
     out: dict[str, object] = {"machine": described("polars", "scikit-learn")}
+    out["sets"] = sets[: options.only]
     for version, shortcuts in versions.items():
         out[version] = figures(made, Found(version, shortcuts))
-    if options.only >= len(sets):
-        RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(out, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(out, indent=1, ensure_ascii=False))
 
 
