@@ -8,8 +8,8 @@ import polars as pl
 from machine import DATA
 from tokensieve.auditing.demo import demo_pairs
 from tokensieve.auditing.run import audit
+from tokensieve.ranking.report import rewarded_style
 from tokensieve.ranking.run import rank
-from tokensieve.ranking.style import STYLE
 from verdict_data import Documents, Outcome, Verdict, quick
 
 N_GENERATED_PAIRS = 200
@@ -46,9 +46,7 @@ def style_rewarded_by_random_judge(documents: Documents, seed: int) -> Outcome:
         by=("prompt",),
         seed=seed,
     )
-    effects = [ranking.effect(feature.name) for feature in STYLE]
-    is_rewarded = any(effect is not None and effect.joint.low > 0 for effect in effects)
-    return Outcome(1, int(is_rewarded))
+    return Outcome(1, int(bool(rewarded_style(ranking))))
 
 
 def _real_pairs(n_prompts: int, seed: int) -> pl.DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 import polars as pl
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from tokensieve.escape import HIDDEN, IN_LIST, for_display, option, printable, public_address
-from tokensieve.evidence.intervals import Share
+from tokensieve.evidence.intervals import LEVEL, Share
 from tokensieve.name_lists import joined_names
 from tokensieve.ranking.bradley_terry import Estimate
 from tokensieve.ranking.data import People, RankingData
@@ -145,7 +145,7 @@ def _style_sentence(data: RankingData) -> str:
     sentence = NO_MOVE
     if data.moved:
         sentence = f"{_moved_count(data)}: {_moves(data.moved[:MAX_NAMED])}."
-    rewarded = _rewarded_style(data)
+    rewarded = rewarded_style(data)
     if not rewarded:
         return sentence
     first, *others = rewarded
@@ -154,10 +154,22 @@ def _style_sentence(data: RankingData) -> str:
     return f"{sentence} Between equally strong models, {', '.join(answers)}, all else equal."
 
 
-def _rewarded_style(data: RankingData) -> list[FeatureEffect]:
-    """The features of style that significantly win, as `STYLE` lists them."""
+def rewarded_style(data: RankingData) -> list[FeatureEffect]:
+    """The features of style that significantly win, as `STYLE` lists them.
+
+    All of them are looked at, so each needs a wider interval than its own (Bonferroni): of four
+    features without any effect, one would seem to win in one ranking of ten.
+    """
     effects = [data.effect(feature.name) for feature in STYLE]
-    return [effect for effect in effects if effect is not None and effect.joint.low > 0]
+    measured = [effect for effect in effects if effect is not None]
+    if not measured:
+        return []
+    widening = float(ndtri(LEVEL / 2 / len(measured)) / ndtri(LEVEL / 2))
+    return [
+        effect
+        for effect in measured
+        if effect.joint.value > widening * (effect.joint.value - effect.joint.low)
+    ]
 
 
 def _chance_and_interval(effect: FeatureEffect) -> str:
@@ -199,7 +211,7 @@ def _facts(data: RankingData) -> Facts:
 
 def _next_command(data: RankingData) -> list[Command]:
     """The weights under which style no longer wins, if it does."""
-    rewarded = [effect.feature for effect in _rewarded_style(data)]
+    rewarded = [effect.feature for effect in rewarded_style(data)]
     if not rewarded:
         return []
     sources = [public_address(address, HIDDEN) for address in data.addresses] or ["SOURCE"]
