@@ -63,7 +63,9 @@ TERMS = {
     "Mean absolute error": "How far a prediction is from the score, on average, in its units.",
     "Spearman's ρ": "Rank correlation of prediction and score.",
 }
-BALANCE_PURPOSE = "Weight the documents so that every score has these features equally often:"
+BALANCE_PURPOSE = (
+    "Weight the documents so that low and high scores have these features equally often:"
+)
 CLASSES_INSTEAD = (
     "Where the predicted score itself counts, train classes (leave out `--task scores`) and take "
     "the middle one (`predict_median` in Python)."
