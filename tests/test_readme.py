@@ -111,7 +111,15 @@ def at_home(tmp_path: Path, tables: dict[str, pl.DataFrame]) -> Path:
 
 HELD = [d for d in DOCUMENTS if blocks(d.read_text())]
 # several audits each
-LONG = {"pipelines.md", "audit.md", "preferences.md", "manager.md", "chinese.md", "stars.md"}
+LONG = {
+    "repair.md",
+    "pipelines.md",
+    "audit.md",
+    "preferences.md",
+    "manager.md",
+    "chinese.md",
+    "stars.md",
+}
 
 
 @pytest.mark.parametrize("document", HELD, ids=lambda d: d.name)
