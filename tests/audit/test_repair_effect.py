@@ -244,6 +244,17 @@ def test_predictions_in_another_order_are_matched_by_a_column_that_the_documents
         read(["prediction", "label"])
 
 
+def test_the_file_that_predict_writes_is_recognised(run: Run, audits: Path) -> None:
+    """It has the true labels beside the predicted ones."""
+    test = str(audits / "test.csv")
+    assert run("predict", str(audits / "before"), test, "--out", "p")[0] == 0
+    corpus = read_corpus(test)
+    predictions = read_predictions("p/predictions.csv", corpus)
+    written = pl.read_csv("p/predictions.csv")
+    assert predictions.predicted.tolist() == written["class"].to_list()
+    assert written["class"].to_list() != written["label"].to_list()
+
+
 def test_predictions_that_cannot_be_right_are_named(tmp_path: Path, audits: Path) -> None:
     corpus = read_corpus(str(audits / "test.csv"))
     truth = [corpus.classes[k] for k in corpus.labels]

@@ -32,6 +32,7 @@ COLUMN_NAMES = (
     "pred",
 )
 ROW_COLUMN = "row"  # from 1, as `predict` writes it
+OWN_COLUMNS = {ROW_COLUMN, "class", "probability"}  # of a file that `predict` writes
 MAX_NAMED_CLASSES = 5  # in an error
 # a model may know further classes, or give no answer to some documents; these count as wrong
 MIN_CLASSES = 0.5
@@ -134,6 +135,8 @@ def _prediction_column(table: SourceTable, corpus: Corpus) -> str | None:
 
     None if each class has a column, of its probability.
     """
+    if set(table.columns) >= OWN_COLUMNS:
+        return "class"
     by_lower_case = {name.lower(): name for name in table.columns}
     for name in COLUMN_NAMES:
         if name in by_lower_case:
