@@ -24,6 +24,7 @@ from tokensieve.auditing.artefacts.reasons import reasons
 from tokensieve.auditing.artefacts.score import Scored, fitted_model
 from tokensieve.auditing.artefacts.shapes import is_family, shape_of, shaped, without_field
 from tokensieve.auditing.artefacts.splits import best_splits, information, likelihood_ratio
+from tokensieve.auditing.artefacts.suspects import Suspect
 from tokensieve.auditing.artefacts.traits import (
     ANYTHING_JOINED,
     ASCII,
@@ -38,6 +39,7 @@ from tokensieve.auditing.artefacts.traits import (
     maybe_joined_pattern,
 )
 from tokensieve.auditing.artefacts.use import WordUse
+from tokensieve.auditing.checks.shortcut import Predicted, common_classes, shares_of
 from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.run import audit
 from tokensieve.auditing.settings import Settings
@@ -310,3 +312,16 @@ def test_sums_of_ranks_are_those_of_middle_ranks() -> None:
     contains = rng.random((5, 40)) < 0.3
     expected = [middle_ranks(row)[is_in].sum() for row, is_in in zip(scores, contains, strict=True)]
     assert rank_sums(scores, contains).tolist() == expected
+
+
+def test_shares_of_suspects_of_overlapping_classes_are_of_all_their_classes() -> None:
+    """One word of classes 0 and 1, another of 1 and 2: the documents of all three are counted."""
+    labels = np.repeat(np.arange(4), 10)
+    first = Suspect("first", 0, (0, 1), np.arange(0, 18), 0.9, 0.9)
+    second = Suspect("second", 1, (1, 2), np.arange(12, 29), 0.8, 0.9)
+    together = [second, first]
+    predicted = Predicted.of(labels, [s.documents for s in together], [s.classes for s in together])
+    classes = common_classes(together)
+    shares = shares_of(predicted.totals, np.full(4, 10), list(classes))
+    assert classes == (0, 1, 2)
+    assert (shares["class"].found, shares["class"].of) == (29, 30)

@@ -23,25 +23,23 @@ from tokensieve import (
     read_corpus,
     rows_to_review,
 )
+from tokensieve.auditing.demo import demo_reviews
 from tokensieve.auditing.scores.result import ScoreAudit
-
-WORDS = [f"w{i}" for i in range(40)]
 
 
 def rated(n: int = 400, seed: int = 0, n_twice: int = 0) -> pl.DataFrame:
-    """Texts whose score follows "good" and "bad"; "tablet" stands in a tenth, all of five stars."""
+    """Reviews whose score follows their words; "tablet" stands in a tenth, all of five stars."""
     rng = np.random.default_rng(seed)
+    reviews = demo_reviews(n, seed)
     texts = []
     stars = []
-    for _ in range(n):
-        words = rng.choice(WORDS, 10).tolist()
-        level = int(rng.integers(-1, 2))
-        words += [["bad"], ["plain"], ["good"]][level + 1]
-        star = int(np.clip(3 + level + rng.integers(-1, 2), 1, 5))
+    for text, label in zip(reviews.texts, reviews.labels.tolist(), strict=True):
+        words = text.replace("tablet", "phone").split(" ")
+        star = int(np.clip(2 + 2 * label + rng.integers(-1, 2), 1, 5))
         if rng.random() < 0.1:
-            words.append("tablet")
+            words.insert(int(rng.integers(len(words))), "tablet")
             star = 5
-        texts.append(" ".join(rng.permutation(words)) + ".")
+        texts.append(" ".join(words))
         stars.append(star)
     for first in range(0, 2 * n_twice, 2):  # texts with two scores
         texts[first + 1] = texts[first]
@@ -166,13 +164,13 @@ def test_weights_give_every_score_a_token_equally_often(run: Run) -> None:
 
 @pytest.mark.slow
 def test_what_predicts_scores_by_itself_and_what_differs_in_the_test_file_is_found() -> None:
-    test = rated(200, seed=5).with_columns(pl.col("text") + pl.lit(" w0"))
+    test = rated(200, seed=5).with_columns(pl.col("text") + pl.lit(" ticket"))
     found = audit_scores(
         with_source(), text="text", label="stars", columns="source",
         test=test.with_columns(source=pl.lit("web")),
     )  # fmt: skip
     drift = next(finding for finding in found.findings if finding.kind == "drift")
-    assert "w0" in drift.tokens
+    assert "ticket" in drift.tokens
     at_random = audit_scores(with_source(error=0.02), text="text", label="stars", columns="source")
     alone = [finding for finding in at_random.findings if finding.kind == "alone"]
     assert any("column source alone" in finding.headline for finding in alone)

@@ -134,13 +134,14 @@ def test_no_better_than_random_weights_of_the_words_is_barely_learned() -> None:
     assert "no better than random word weights" in report.sentences()[0]
     # the word with the largest weight moves predictions most, whatever the accuracy
     strongest = max(noise, key=lambda word: abs(noise[word]))
-    assert little.leaning["token"].to_list() == [strongest]
+    assert little.leaning["token"][0] == strongest
     assert f"“{strongest}”" in report.headline() and "does not support" in report.headline()
     assert report.verdict().style == "bad"
     even = linear(dict.fromkeys(noise, 1.0) | {f"w{i}": -1.0 for i in range(15)} | {"good": 0.1})
     undecided = diagnose(even, None, texts, labels, SETTINGS, classes=["0", "1"])
-    assert undecided.learned is False and undecided.leaning.is_empty()
-    assert "cannot tell" in DiagnosisReport(undecided).verdict().text
+    # thirty words move predictions alike, and the data supports none of them
+    assert undecided.learned is False and set(undecided.leaning["token"]) <= set(noise)
+    assert DiagnosisReport(undecided).verdict().style == "bad"
     wrong = diagnose(
         linear({"good": -2.0, "bad": 2.0}),
         None,

@@ -49,7 +49,9 @@ def _most_confident(measured: Measured, inputs: Ints, n: int) -> Ints:
     is_whole = np.bincount(documents)[documents[inputs]] == 1
     whole = inputs[is_whole]
     confidence = _confidence(measured.decisive[whole])
-    return whole[np.argsort(-confidence, kind="stable")][:n]
+    by_confidence = np.argsort(-confidence, kind="stable")
+    most_confident: Ints = whole[by_confidence]
+    return most_confident[:n]
 
 
 def _confidence(decisive: Floats) -> Floats:

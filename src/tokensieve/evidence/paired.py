@@ -214,7 +214,7 @@ def difference_interval(
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
     """Where a function that is positive at `low` and negative at `high` is zero, by bisection.
 
-    `scipy.optimize.brentq` agrees to eleven digits; importing it takes longer than all of this.
+    `scipy.optimize.brentq` would find it, too; its import takes longer than the bisection.
     """
     for _ in range(N_HALVINGS):
         middle = (low + high) / 2

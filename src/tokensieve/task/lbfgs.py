@@ -76,7 +76,7 @@ def minimum(function: Function, start: Floats) -> Floats:
 def _direction(gradient: Floats, steps: deque[_Step]) -> Floats:
     """−Hg, with H the inverse of the Hessian as the last steps estimate it (two-loop recursion)."""
     if not steps:
-        length = np.sqrt(gradient @ gradient)
+        length = float(np.linalg.norm(gradient))
         return -gradient / max(length, 1e-300)  # a first step of length 1
     direction = -gradient
     weights = []

@@ -90,7 +90,8 @@ def _without_contrasts(audit: AuditContext, repeats: Ints, first: Ints) -> Ints:
     has_other_label = corpus.labels[near] != corpus.labels[first[near]]
     if not len(near) or has_other_label.mean() <= MOST:
         return repeats
-    return repeats[is_exact]
+    exact: Ints = repeats[is_exact]
+    return exact
 
 
 def _with_originals(repeats: Ints, first: Ints) -> list[int]:

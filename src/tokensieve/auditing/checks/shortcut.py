@@ -361,7 +361,7 @@ class GroupEvidence:
         )
         types = [suspect.type for suspect in suspects]
         classes = common_classes(suspects)
-        own_classes = list(classes) or sorted({label for target in targets for label in target})
+        own_classes = all_classes(suspects)
         if min(types) >= 0:
             totals = audit.task.total(audit.train, predicted_totals, types, targets)
             shares = shares_of(totals, audit.class_sizes, own_classes)
@@ -391,11 +391,20 @@ def shares_of(totals: Ints, class_sizes: Ints, classes: list[int]) -> dict[str, 
     }
 
 
+def all_classes(suspects: Sequence[Suspect]) -> list[int]:
+    """The classes that any of the suspects points to, ascending."""
+    return sorted({label for suspect in suspects for label in suspect.classes})
+
+
 def common_classes(suspects: Sequence[Suspect]) -> tuple[int, ...]:
-    """The classes of the suspect with most documents, if every other one shares some of them."""
+    """All classes of the suspects, if each shares some with the one with most documents; or none.
+
+    All, and not those of the largest alone: what a finding says of "these classes" is counted over
+    the classes of every suspect.
+    """
     largest = max(suspects, key=lambda suspect: len(suspect.documents) * suspect.certainty)
     is_common = all(set(suspect.classes) & set(largest.classes) for suspect in suspects)
-    return largest.classes if is_common else ()
+    return tuple(all_classes(suspects)) if is_common else ()
 
 
 @dataclass(frozen=True, eq=False)
