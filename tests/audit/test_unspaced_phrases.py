@@ -46,12 +46,14 @@ def test_headline_names_the_phrase_and_its_mask_leaves_other_texts_as_they_are(l
     texts, labels = marked_texts(language, seed=4)
     settings = Settings(baseline=False, thorough=False)
     audited = audit((texts.to_list(), labels), settings)
-    cut = [token for finding in audited.shortcuts for token in finding.mask]
+    # these texts are words drawn independently: how suspicious the phrase is depends on the draw
+    found = [f for f in audited.findings if f.kind in ("shortcut", "possible_shortcut")]
+    cut = [token for finding in found for token in finding.mask]
     assert cut
     tokenizer = audited.learned.model.vocabulary.tokenizer
     masked, _ = mask_texts(texts, cut, tokenizer)
     phrase = PHRASES[language]
-    assert any(phrase in finding.headline for finding in audited.shortcuts)
+    assert any(phrase in finding.headline for finding in found)
     expected = texts.str.replace_all(phrase, "", literal=True)
     assert (masked == expected).all()
 

@@ -100,7 +100,7 @@ def test_learned_needs_accuracy_and_an_effect() -> None:
     assert "no better than chance" in DiagnosisReport(chance).sentences()[0]
     # what is named although nothing was learned is what the model does follow, most of all
     strongest = max(noise, key=lambda word: abs(noise[word]))
-    assert set(chance.leaning["token"]) <= {strongest}
+    assert chance.leaning["token"].to_list()[:1] in ([], [strongest])
     # agrees with the data word by word, yet its answers are those of another word: AUC and accuracy
     # at chance
     swamped = linear({"good": 0.1, "bad": -0.1} | {f"w{i}": 8.0 * (-1) ** i for i in range(30)})

@@ -274,7 +274,8 @@ def fit(
     Args:
         battles: with M models.
         features: Δx of each battle, shape (n, K); K may be 0.
-        components: of all battles.
+        components: sets of models that battles connect. In each, strengths are relative to one
+            model, the anchor; before that, a small penalty makes the Hessian invertible.
         outcome: instead of the battles' own.
         rows: the battles to use; all if None.
         start: strengths to begin with, which changes the time and not the result.

@@ -194,9 +194,18 @@ class Reader:
     def integrate(
         self, batch: Sequence[Input], share: Sequence[Floats], heads: Ints
     ) -> list[Floats]:
-        """Effect of each piece, (length,), on one answer of its input (heads, shape (B,)).
+        """Gradient of an answer times what padding would change, at one point between both.
 
-        `share` holds t in [0, 1) of each piece, nan where no text is.
+        One term of integrated gradients: each piece's embedding is (1 − t) of padding's and t of
+        its own; whoever calls draws t and averages.
+
+        Args:
+            batch: inputs.
+            share: t in [0, 1) of each piece, shape (length,); nan where no text is.
+            heads: which answer of each input is differentiated, shape (B,).
+
+        Returns:
+            The product of each piece of each input, shape (length,).
         """
         effects: list[Floats] = [np.empty(0)] * len(batch)
         with _memory(batch), torch.enable_grad():

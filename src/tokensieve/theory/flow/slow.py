@@ -95,7 +95,13 @@ class UnselectedEntries:
 
     @classmethod
     def of(cls, land: Landscape, face: Face, at: Equilibrium) -> UnselectedEntries:
-        """The entries of unselected types, with the numbers of their pair of tied groups."""
+        """The entries of unselected types, with the numbers of their pair of tied groups.
+
+        Args:
+            land: documents as counts c of types, with the types' embeddings E and outputs w.
+            face: which entries attention selects in the end, and the groups of types that tie.
+            at: z*, the minimum of the loss on V, with the output f* and log Z_X of each document.
+        """
         counts = land.counts
         unselected = np.flatnonzero(~face.mask)
         document = counts.entry_documents[unselected]
